@@ -1,0 +1,1 @@
+//! Findings: hits grouped by place in the author's Python, with fingerprints.

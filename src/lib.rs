@@ -1,0 +1,18 @@
+//! anelint: the linter for on-device ML model graphs.
+//!
+//! Data flows one way, and a module imports only from modules to its left:
+//!
+//! ```text
+//! readers ──▶ graph ──▶ facts ──▶ placement ──▶ rules ──▶ findings ──▶ report
+//! ```
+//!
+//! `check` strings the rooms together for one input; `cli` is the terminal's door.
+
+pub mod facts;
+pub mod findings;
+pub mod graph;
+pub mod placement;
+pub mod readers;
+pub mod report;
+pub mod rules;
+pub mod target;

@@ -1,0 +1,3 @@
+//! The `anelint` binary: nothing but the door to [`anelint::cli`].
+
+fn main() {}

@@ -1,0 +1,73 @@
+//! Readers: bytes to a [`Program`]. One folder a format; [`read`] picks one by looking at the path
+//! and the first bytes.
+//!
+//! # Threat model
+//!
+//! A model file is untrusted. A reader never runs or unpickles anything, bounds every length, count
+//! and depth by what the file holds, touches no weights, follows no path out of the bundle, and
+//! returns a [`ReadError`] with the offset where it stopped; it never panics.
+
+use std::path::{Path, PathBuf};
+
+use crate::graph::Program;
+
+pub mod dialect;
+
+/// Why a file could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ReadError {
+    /// The file that is wrong (a member of a bundle is named in the message).
+    pub path: PathBuf,
+    /// What is wrong and what was expected, in one line.
+    pub message: String,
+    /// Byte offset in the file where it shows.
+    pub offset: Option<u64>,
+    /// Whether the file is just not for this program.
+    pub kind: ReadErrorKind,
+}
+
+/// What sort of trouble a [`ReadError`] is: the exit code depends on it (semantics §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadErrorKind {
+    /// Broken, truncated, hostile, unreadable.
+    Broken,
+    /// A Git LFS pointer in place of a model: a note.
+    LfsPointer,
+    /// A kind of model that is out of scope (trees, TorchScript, `.pte`): named, no error in a walk.
+    OutOfScope,
+}
+
+impl ReadError {
+    /// A broken file.
+    pub fn broken(path: &Path, message: impl Into<String>) -> ReadError {
+        ReadError {
+            path: path.to_owned(),
+            message: message.into(),
+            offset: None,
+            kind: ReadErrorKind::Broken,
+        }
+    }
+
+    /// The same, with the byte offset where it shows.
+    pub fn at(mut self, offset: u64) -> ReadError {
+        self.offset = Some(offset);
+        self
+    }
+}
+
+/// How to read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOptions {
+    /// Copy files into memory in place of mapping them (a map of a file that shrinks kills the
+    /// process).
+    pub no_mmap: bool,
+}
+
+/// Reads the model at `path`, whatever its format.
+///
+/// # Errors
+/// [`ReadError`] if the path is no model that this program knows, or the file is broken.
+pub fn read(path: &Path, _options: ReadOptions) -> Result<Program, ReadError> {
+    Err(ReadError::broken(path, "not a model file that anelint knows"))
+}

@@ -1,0 +1,79 @@
+//! What a rule found, in terms of the graph.
+
+use serde::{Deserialize, Serialize};
+
+use crate::graph::{FunctionId, NodeId};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Advice,
+    /// Costs, or less sure.
+    Warning,
+    /// It leaves the unit, aborts, or computes something else, on official or measured evidence.
+    Error,
+}
+
+/// What sort of trouble a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "each variant is its own name")]
+pub enum Category {
+    Residency,
+    Numerics,
+    Correctness,
+    Conversion,
+    Memory,
+    Speed,
+    Contract,
+}
+
+/// How sure a piece of evidence is; the order is that of trust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sureness {
+    /// Old or unverified.
+    Folklore,
+    /// Reverse-engineered or by a private route.
+    ReverseEngineered,
+    /// One or a few issue reports.
+    Reported,
+    /// Read in vendor or tool source.
+    Source,
+    /// Measured by a named public study.
+    Measured,
+    /// Vendor documentation or repository.
+    Official,
+}
+
+/// One match of one rule.
+#[derive(Debug, Clone)]
+pub struct Hit {
+    /// Index of the rule in its rule set.
+    pub rule: usize,
+    /// The function matched in.
+    pub function: FunctionId,
+    /// The node to report at (`report-at`); its provenance gives the place.
+    pub place: NodeId,
+    /// All nodes that belong to the match, the place first, each once.
+    pub nodes: Vec<NodeId>,
+    /// Other ends of the pattern worth showing: node and words.
+    pub related: Vec<(NodeId, String)>,
+    /// Severity for this target and place, `cases` applied.
+    pub severity: Severity,
+    /// Message with bindings filled in.
+    pub message: String,
+    /// Help with bindings filled in; empty if none.
+    pub help: String,
+    /// Nodes that this hit explains: table-driven rules are silent on them.
+    pub claims: Vec<NodeId>,
+    /// Nodes that cannot stay on the unit, by a rule with `effect: off-unit`.
+    pub off_unit: Vec<NodeId>,
+    /// Distinguishes hits of one rule at one source line that are different faults (a symbol's name
+    /// for dynamic shapes); usually empty.
+    pub key: String,
+    /// Bindings as text, for fixes.
+    pub bindings: Vec<(String, String)>,
+}
