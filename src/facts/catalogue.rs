@@ -20,6 +20,8 @@ pub enum FieldKind {
     Bool,
     /// One of these words.
     Text(&'static [&'static str]),
+    /// Free text for messages and keys (a symbol's name); cannot be compared with a word.
+    Label,
 }
 
 /// A field of a fact.
@@ -46,5 +48,291 @@ pub struct FactInfo {
     pub fields: &'static [FieldInfo],
 }
 
+const fn always(name: &'static str, kind: FieldKind, doc: &'static str) -> FieldInfo {
+    FieldInfo { name, kind, optional: false, doc }
+}
+
+const fn maybe(name: &'static str, kind: FieldKind, doc: &'static str) -> FieldInfo {
+    FieldInfo { name, kind, optional: true, doc }
+}
+
+use FieldKind::{Bool, Float, Int, Label, Node, Nodes, Text, Value, Values};
+
 /// Every fact, by name.
-pub const FACTS: &[FactInfo] = &[];
+pub const FACTS: &[FactInfo] = &[
+    FactInfo {
+        name: "attention",
+        doc: "softmax(q·k)·v, as one op or written out; per-head code gives one record a head",
+        fields: &[
+            always("softmax", Node, "the softmax, or the sdpa op"),
+            always("output", Node, "the product with the values, or the sdpa op"),
+            always("query", Value, "queries as fed to the first product"),
+            always("key", Value, "keys as fed to the first product"),
+            always("value", Value, "values as fed to the second product"),
+            maybe("scores", Value, "what the softmax reads, mask and scale applied; none for sdpa"),
+            maybe("probabilities", Value, "what the softmax gives; none for sdpa"),
+            maybe("product", Node, "the product of queries and keys; none for sdpa"),
+            maybe(
+                "mask",
+                Value,
+                "the additive mask before broadcasting, or the condition of a where",
+            ),
+            maybe("mask-join", Node, "the add, where or sdpa op that joins mask and scores"),
+            always("kind", Text(&["sdpa", "decomposed"]), "one op, or written out"),
+            always(
+                "heads",
+                Text(&["fused", "per-head", "single"]),
+                "all heads batched in one product; one of several parallel records; or one head, no axis of heads",
+            ),
+            maybe("head-count", Int, "heads in this record (per-head: parallel records)"),
+            maybe("head-dim", Int, "extent that q·k contracts"),
+            maybe("softmax-axis", Int, "non-negative axis of the softmax in the scores"),
+            maybe(
+                "contracted-axis",
+                Int,
+                "axis of the probabilities that the product with the values contracts",
+            ),
+            maybe("scores-query-axis", Int, "axis of the scores that counts queries"),
+            maybe("scores-key-axis", Int, "axis of the scores that counts keys"),
+            maybe(
+                "mask-query-axis",
+                Int,
+                "axis of the mask that meets queries; none if it has none there",
+            ),
+            maybe(
+                "mask-key-axis",
+                Int,
+                "axis of the mask that meets keys; none if it has none there",
+            ),
+            always(
+                "mask-layout",
+                Text(&["none", "matches", "transposed", "square", "unknown"]),
+                "no mask; its extents or its triangle agree with the scores; are the other way round; \
+                 square and nothing tells; not known",
+            ),
+            always(
+                "mask-hides",
+                Text(&["none", "future", "past", "unknown"]),
+                "which keys a triangular mask hides from a query: later ones (causal), or earlier ones (a causal \
+                 mask that is transposed); none: no triangle; unknown: values not known",
+            ),
+            maybe("query-length", Int, "number of queries, if static"),
+            maybe("key-length", Int, "number of keys, if static"),
+            always(
+                "layout",
+                Text(&["bhsd", "bc1s", "other"]),
+                "(batch, heads, sequence, head dim); channels first with the sequence last; neither",
+            ),
+            always(
+                "scale-place",
+                Text(&["none", "query", "key", "scores", "sdpa"]),
+                "where the constant scale is multiplied in",
+            ),
+            maybe("scale", Node, "the mul or div by the scale"),
+            maybe(
+                "key-repeat",
+                Node,
+                "the expand, tile or concat that repeats key heads (grouped queries)",
+            ),
+            maybe("value-repeat", Node, "the same for the values"),
+            maybe(
+                "query-projection",
+                Node,
+                "the linear, conv or matmul that the queries come from",
+            ),
+            maybe("key-projection", Node, "the same for the keys"),
+            maybe("value-projection", Node, "the same for the values"),
+        ],
+    },
+    FactInfo {
+        name: "rope",
+        doc: "a rotary embedding of one value: x·cos + rotated(x)·sin in one of its forms",
+        fields: &[
+            always("pre", Value, "the value before rotation"),
+            always("post", Value, "the value after rotation"),
+            maybe("cos", Value, "the cosine factor as multiplied in"),
+            maybe("sin", Value, "the sine factor as multiplied in"),
+            always(
+                "form",
+                Text(&["rotate-half", "interleaved", "composite", "complex"]),
+                "halves, even and odd lanes, one op, or complex numbers",
+            ),
+            maybe("split", Node, "the split or first slice that takes the halves apart"),
+            maybe("split-axis", Int, "axis that is cut in two"),
+            maybe("split-axis-extent", Int, "extent of that axis before the cut"),
+            always(
+                "halves-of",
+                Text(&["head", "concatenated-heads", "unknown"]),
+                "whether the cut halves one head or all heads joined",
+            ),
+            maybe(
+                "heads",
+                Int,
+                "heads that the cut axis holds, where something tells (1: one head)",
+            ),
+            always(
+                "table",
+                Text(&["gather", "trig", "slice", "input", "constant", "unknown"]),
+                "where cos and sin come from: rows gathered by run-time positions, sin and cos in the graph, a \
+                 table sliced, function inputs, a constant",
+            ),
+            maybe("gather", Node, "the gather of the cosine table"),
+            maybe("table-value", Value, "the rows gathered, or the slice"),
+            maybe("trig", Nodes, "the sin and cos ops in the graph"),
+            always("depends-on-input", Bool, "whether cos and sin depend on a function input"),
+        ],
+    },
+    FactInfo {
+        name: "kv-cache",
+        doc: "a key or value that a function returns or writes to a state, and that an attention reads",
+        fields: &[
+            always("role", Text(&["key", "value"]), "which of the two"),
+            always("cached", Value, "the value returned or written"),
+            always("sink", Node, "the output or state_write (slice_update, scatter) that takes it"),
+            always("attention", Node, "the softmax or sdpa that reads it"),
+            always(
+                "rotated",
+                Text(&["yes", "no", "after-join", "no-rope"]),
+                "for keys: the cached value has had the rotary embedding; it has not, and the attention's key has; \
+                 past and new keys are joined first and rotated whole; no rotary embedding at all. no-rope for values",
+            ),
+            always(
+                "begin",
+                Text(&["constant", "run-time", "shape-symbol", "none"]),
+                "where the place of the write comes from; none: nothing is written by place",
+            ),
+            maybe("write", Node, "the op that writes by place"),
+            maybe(
+                "rope",
+                Node,
+                "anchor of the rotary embedding between the cached value and the attention",
+            ),
+            maybe("join", Node, "the concat that joins past and new"),
+        ],
+    },
+    FactInfo {
+        name: "mask-source",
+        doc: "what brings -inf, NaN or a number below the range of f16 to the input of a softmax or to a float mask",
+        fields: &[
+            always("softmax", Node, "the softmax or sdpa reached"),
+            always("source", Node, "the constant, or the op that made the number"),
+            always(
+                "place",
+                Node,
+                "the node to report at: the first op that uses or makes the number",
+            ),
+            always("join", Node, "the op where the mask joins the data path"),
+            always(
+                "kind",
+                Text(&["neg-inf", "nan", "overflow", "sum-overflow", "lowest", "bool-added"]),
+                "-inf; NaN; one finite number below -65504 that lands in f16; finite terms whose sum does; exactly \
+                 -65504; a bool added as 1",
+            ),
+            always("through", Text(&["add", "where", "mul", "sdpa"]), "how it joins the data path"),
+            maybe("value", Float, "the number (or the sum)"),
+            maybe("terms", Nodes, "for a sum: the constants or ops that bring its terms"),
+            always("f32", Bool, "whether the softmax itself reads f32"),
+        ],
+    },
+    FactInfo {
+        name: "f32-island",
+        doc: "a maximal run of f32 (or wider) compute on the data path of a function that has f16",
+        fields: &[
+            always("nodes", Nodes, "the ops that compute in f32, in program order"),
+            always("first", Node, "the op or cast where f32 begins"),
+            always(
+                "cause",
+                Text(&[
+                    "literal",
+                    "constructor",
+                    "upcast",
+                    "softmax-dtype",
+                    "weights",
+                    "decomposition",
+                    "input",
+                    "unknown",
+                ]),
+                "a one-element f32 tensor from source; a constructor with the default dtype; an explicit cast; a \
+                 softmax told to; f32 parameters; a decomposition table; an f32 input; none seen",
+            ),
+            maybe("source", Node, "the constant, constructor or cast that is the cause"),
+            maybe("value", Float, "the number of a literal"),
+            always("entries", Nodes, "casts from f16 on the way in, implicit ones too"),
+            always("exits", Nodes, "casts back on the way out"),
+            always("reaches-output", Bool, "whether f32 runs to an output"),
+        ],
+    },
+    FactInfo {
+        name: "literal",
+        doc: "a constant of one element that is an operand beside an f16 value",
+        fields: &[
+            always("user", Node, "the op"),
+            always("constant", Node, "the constant"),
+            always("partner", Value, "the other operand"),
+            maybe("value", Float, "the number"),
+            always(
+                "fit",
+                Text(&["fits", "overflows", "underflows", "subnormal", "non-finite", "unknown"]),
+                "what f16 makes of it: held; infinite; zero; held with few bits; infinite or NaN already",
+            ),
+            always(
+                "origin",
+                Text(&["python", "tensor", "buffer", "parameter", "folded"]),
+                "a Python number; a tensor made in code; a buffer; a weight; the converter's",
+            ),
+            always("width", Text(&["f16", "bf16", "f32", "f64", "int", "other"]), "its own dtype"),
+            always("promotes", Bool, "whether the op then computes in f32"),
+        ],
+    },
+    FactInfo {
+        name: "dynamic-symbol",
+        doc: "a symbolic size of an input, output or state, once a symbol",
+        fields: &[
+            always(
+                "enters",
+                Node,
+                "the input or state, or the op that makes a data-dependent size",
+            ),
+            always("symbol", Label, "its name"),
+            always("range", Label, "its range as text"),
+            always("min", Int, "smallest size"),
+            maybe("max", Int, "largest size; none if unbounded"),
+            maybe("axis", Int, "axis of the input where it enters"),
+            always("ops", Int, "ops with a result whose shape has it"),
+            always("data-dependent", Bool, "whether the size depends on data"),
+            always("reached", Values, "inputs, outputs and states whose shape has it"),
+        ],
+    },
+    FactInfo {
+        name: "norm",
+        doc: "a layer or RMS norm that is written out in ops",
+        fields: &[
+            always("nodes", Nodes, "its ops, in program order"),
+            always("input", Value, "what is normalised"),
+            always("output", Value, "the result, scale and shift applied"),
+            always(
+                "kind",
+                Text(&["layer", "rms", "l2"]),
+                "mean and variance; mean square; sum of squares",
+            ),
+            maybe("axis", Int, "the axis it runs over, if one"),
+            maybe("epsilon", Float, "its eps, if known"),
+            maybe("epsilon-node", Node, "the constant that is its eps"),
+            always(
+                "affine",
+                Text(&["none", "scale", "scale-shift", "shift-scale"]),
+                "what follows, and in which order",
+            ),
+            always(
+                "width",
+                Text(&["f16", "f32", "bf16", "other"]),
+                "what the statistics are computed in",
+            ),
+            always(
+                "rescaled",
+                Bool,
+                "whether the input is divided first, so that squares stay small",
+            ),
+        ],
+    },
+];

@@ -37,4 +37,6 @@ pub enum Field {
     Bool(bool),
     /// A word out of a small set.
     Text(&'static str),
+    /// Free text (a symbol's name).
+    Label(Box<str>),
 }
