@@ -1,52 +1,7 @@
 //! What a rule found, in terms of the graph.
 
-use serde::{Deserialize, Serialize};
-
+use super::Severity;
 use crate::graph::{FunctionId, NodeId};
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Worth knowing.
-    Advice,
-    /// Costs, or less sure.
-    Warning,
-    /// It leaves the unit, aborts, or computes something else, on official or measured evidence.
-    Error,
-}
-
-/// What sort of trouble a rule is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "each variant is its own name")]
-pub enum Category {
-    Residency,
-    Numerics,
-    Correctness,
-    Conversion,
-    Memory,
-    Speed,
-    Contract,
-}
-
-/// How sure a piece of evidence is; the order is that of trust.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sureness {
-    /// Old or unverified.
-    Folklore,
-    /// Reverse-engineered or by a private route.
-    ReverseEngineered,
-    /// One or a few issue reports.
-    Reported,
-    /// Read in vendor or tool source.
-    Source,
-    /// Measured by a named public study.
-    Measured,
-    /// Vendor documentation or repository.
-    Official,
-}
 
 /// One match of one rule.
 #[derive(Debug, Clone)]

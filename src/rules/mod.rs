@@ -2,6 +2,16 @@
 //!
 //! Knows nothing of reports, editors or Python: a match is a [`Hit`] at graph nodes.
 
+mod engine;
 mod hit;
+mod rule;
+pub mod schema;
+mod set;
 
-pub use hit::{Category, Hit, Severity, Sureness};
+pub use engine::{Engine, Limits, PlacementView, UnknownSelector, Verdict};
+pub use hit::Hit;
+pub use rule::Rule;
+pub use schema::words::{
+    Applicability, Category, Effect, Eligible, Kind, Origin, Per, Position, Severity, Sureness,
+};
+pub use set::{RuleSet, Selection};

@@ -1,0 +1,9 @@
+//! The language of rule files: raw (as written), checked, compiled to patterns over op sets.
+//!
+//! `build.rs` includes this folder by path to check the built-in rules with the very code that loads
+//! the user's: nothing here may import more than `crate::target`, `crate::graph::DType` and
+//! `crate::facts::catalogue`.
+
+pub mod raw;
+pub mod words;
+pub mod yaml;
