@@ -1,1 +1,3 @@
-//! Findings: hits grouped by place in the author's Python, with fingerprints.
+//! `Hit`s → findings: places in the author's source, grouping, fingerprints.
+
+pub mod python;

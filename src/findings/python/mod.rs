@@ -1,0 +1,19 @@
+//! Python source as the findings see it: parsed by tree-sitter, which goes on after a syntax error.
+//!
+//! Nothing here runs, imports or evaluates Python; nothing here knows of graphs.
+
+mod dotted;
+mod file;
+mod pattern;
+mod scope;
+mod walk;
+
+pub use dotted::Imports;
+pub use file::{Position, PythonFile, Span};
+pub use pattern::{Bindings, Pattern, PatternError};
+pub use scope::{
+    Definition, assignments_to, assignments_to_attribute, class_definition, enclosing_class,
+    enclosing_function, function_definition, method_definition, superclasses,
+    top_level_assignments,
+};
+pub use walk::{Region, descendants, statement_at};
