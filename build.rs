@@ -3,15 +3,33 @@
 
 #[path = "build/dialects.rs"]
 mod dialects;
+// The words of the tables are the program's own: the same file serves both.
+#[path = "src/graph/dtype.rs"]
+#[allow(dead_code)]
+mod dtype;
 #[path = "build/ops.rs"]
 mod ops;
+#[path = "src/target.rs"]
+#[allow(dead_code, clippy::enum_variant_names)]
+mod target;
+#[path = "build/targets.rs"]
+mod targets;
 
+/// Makes the text of one generated file.
+type Generator = fn() -> Result<String, String>;
+
+#[allow(clippy::expect_used, reason = "without OUT_DIR there is no build to fail")]
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=build");
+    println!("cargo::rerun-if-changed=src/graph/dtype.rs");
+    println!("cargo::rerun-if-changed=src/target.rs");
     let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let tables: &[(&str, fn() -> Result<String, String>)] =
-        &[("ops.rs", ops::generate), ("dialects.rs", dialects::generate)];
+    let tables: &[(&str, Generator)] = &[
+        ("ops.rs", ops::generate),
+        ("dialects.rs", dialects::generate),
+        ("targets.rs", targets::generate),
+    ];
     for (name, generate) in tables {
         match generate() {
             Ok(code) => {

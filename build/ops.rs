@@ -17,6 +17,13 @@ pub struct RawOp {
     pub attributes: Vec<String>,
 }
 
+impl RawOp {
+    /// The category as written.
+    pub fn category(&self) -> &str {
+        &self.category
+    }
+}
+
 /// The vocabulary as written, by op name.
 pub fn read() -> Result<std::collections::BTreeMap<String, RawOp>, String> {
     println!("cargo::rerun-if-changed={PATH}");

@@ -2,3 +2,467 @@
 //! and how many regions that makes. Target knowledge is data in `rules/targets/`.
 //!
 //! Imports nothing of `rules`: the verdicts of rules with `effect: off-unit` are handed in.
+//!
+//! ```text
+//! table + rules ──▶ eligible ──▶ colours ──▶ order ──▶ regions, cuts, interior, what-if
+//! ```
+
+mod condition;
+mod edge;
+mod eligibility;
+mod runs;
+mod table;
+mod what_if;
+
+pub use eligibility::{Reason, ReasonId, RuleVerdict, Verdict};
+
+use std::collections::HashMap;
+
+use crate::graph::{Function, FunctionId, NodeFlags, NodeId, NodeKind, Program, ValueId};
+use crate::target::Target;
+use condition::is_constant;
+use edge::Edges;
+use runs::{Colour, NO_RUN};
+
+/// Milliseconds a region boundary cost in a measured case, with where that was: shown beside
+/// counts, never added up to a promise.
+pub const BOUNDARY_COST: &str =
+    "0.72 ms a boundary measured on an M4, 1.1 ms median gap on an iPhone 17 Pro (P-13)";
+
+/// What a placement is asked with.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// Unit, runtime, chip, OS.
+    pub target: Target,
+    /// The `off-unit` verdicts of the rules that need no placement, for the function asked about.
+    pub rules: &'a [RuleVerdict],
+    /// A number that is equal for nodes of one source line; `None` uses the innermost recorded frame.
+    pub line_of: Option<&'a dyn Fn(NodeId) -> u64>,
+}
+
+/// Where one node stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodePlacement {
+    /// Eligible or not, and why.
+    pub verdict: Verdict,
+    /// Where the compiler would put it: on the unit or not; `None` if unknown or no work.
+    pub predicted: Option<bool>,
+    /// The region it falls into, an index of [`Placement::regions`].
+    pub region: Option<u32>,
+    /// On-unit work lies before it on some path.
+    pub on_before: bool,
+    /// On-unit work lies after it on some path.
+    pub on_after: bool,
+    /// A cast or index preparation right at an input, or a cast right at an output: takes the colour
+    /// of its neighbour and never cuts.
+    pub at_edge: bool,
+}
+
+impl NodePlacement {
+    /// An op that the unit cannot run, between ops that it runs.
+    pub fn is_interior(&self) -> bool {
+        self.verdict.eligible == Some(false) && !self.at_edge && self.on_before && self.on_after
+    }
+
+    /// An op that the unit cannot run, with nothing on-unit before it or nothing after it.
+    pub fn is_boundary(&self) -> bool {
+        self.verdict.eligible == Some(false) && !self.is_interior()
+    }
+}
+
+/// A maximal stretch of work on the unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// Ops in it that count as work.
+    pub ops: u32,
+    /// Of these, ops of which nobody knows whether the unit runs them.
+    pub unknown: u32,
+    /// Its first op in program order.
+    pub first: NodeId,
+    /// Its last op in program order.
+    pub last: NodeId,
+}
+
+/// What lies between one region and the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The region before it; the next one follows.
+    pub after_region: u32,
+    /// The off-unit ops between, in program order.
+    pub nodes: Vec<NodeId>,
+    /// Their groups, the one with most ops here first.
+    pub groups: Vec<u32>,
+    /// The values that leave the unit for these ops, and those that come back.
+    pub crossing: Vec<ValueId>,
+    /// Their size; `None` if one has a size that only run time knows.
+    pub crossing_bytes: Option<u64>,
+}
+
+/// Off-unit ops that one fix would free: one reason at one source line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Why they are off the unit.
+    pub reason: ReasonId,
+    /// The ops, in program order. The first stands for the place.
+    pub nodes: Vec<NodeId>,
+    /// How many of them lie between on-unit ops.
+    pub interior: u32,
+    /// How many regions there would be fewer without the group.
+    pub regions_added: u32,
+}
+
+/// One step of the ranking: with this group gone too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WhatIf {
+    /// Index of [`Placement::groups`].
+    pub group: u32,
+    /// Regions before this step.
+    pub regions_before: u32,
+    /// Regions after it.
+    pub regions_after: u32,
+    /// Ops that it brings back to the unit.
+    pub ops_freed: u32,
+}
+
+/// The placement of one function.
+#[derive(Debug, Clone)]
+pub struct Placement {
+    /// The function.
+    pub function: FunctionId,
+    /// What it was asked for.
+    pub target: Target,
+    /// By node id.
+    pub nodes: Vec<NodePlacement>,
+    /// What the verdicts point at.
+    pub reasons: Vec<Reason>,
+    /// On-unit stretches, in the order that keeps switches fewest.
+    pub regions: Vec<Region>,
+    /// On-unit stretches when ops are taken in program order.
+    pub regions_program_order: u32,
+    /// What lies between the regions.
+    pub cuts: Vec<Cut>,
+    /// All off-unit ops, grouped.
+    pub groups: Vec<Group>,
+    /// Which groups to fix first.
+    pub what_if: Vec<WhatIf>,
+    /// Groups that the ranking had no time for (see the budget there); usually 0.
+    pub what_if_skipped: u32,
+    /// Ops that count as work.
+    pub ops: u32,
+    /// Of these, eligible.
+    pub eligible: u32,
+    /// Of these, not eligible.
+    pub off_unit: u32,
+    /// Of these, unknown.
+    pub unknown: u32,
+    colours: Vec<Colour>,
+}
+
+impl Placement {
+    /// Where a node stands.
+    pub fn node(&self, id: NodeId) -> &NodePlacement {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// A reason by id.
+    pub fn reason(&self, id: ReasonId) -> &Reason {
+        &self.reasons[id.0 as usize]
+    }
+
+    /// Why a node is what it is, if anything is known.
+    pub fn why(&self, id: NodeId) -> Option<&Reason> {
+        self.node(id).verdict.reason.map(|reason| self.reason(reason))
+    }
+
+    /// How many regions there would be fewer if these nodes were gone. One walk over the function.
+    pub fn regions_added(&self, function: &Function, nodes: &[NodeId]) -> u32 {
+        let mut colours = self.colours.clone();
+        for node in nodes {
+            if let Some(colour @ Colour::Off(_)) = colours.get_mut(node.0 as usize) {
+                *colour = Colour::Neutral;
+            }
+        }
+        let (_, without) = runs::assign(function, &colours);
+        (self.regions.len() as u32).saturating_sub(without.regions)
+    }
+}
+
+/// Places a function on a target.
+pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placement {
+    let function = program.function(id);
+    let edges = Edges::of(program, function);
+    let (verdicts, reasons) =
+        eligibility::judge(program, function, &request.target, &edges, request.rules);
+    let (mut groups, group_of) = group(program, function, &verdicts, request.line_of);
+    let colours: Vec<Colour> = function
+        .nodes()
+        .map(|(id, node)| {
+            let at = id.0 as usize;
+            match verdicts[at].eligible {
+                _ if is_constant(node) || node.kind == NodeKind::Output => Colour::Absent,
+                _ if edges.at_edge(id) => Colour::Neutral,
+                Some(true) => Colour::On,
+                Some(false) => Colour::Off(group_of[at]),
+                None => Colour::Neutral,
+            }
+        })
+        .collect();
+    let (mut run, runs) = runs::assign(function, &colours);
+    lead_in(function, &colours, &mut run);
+    let (before, after) = runs::on_before_and_after(function, &colours);
+    let contracted = runs::Contracted::of(function, &colours);
+
+    let first_on = u32::from(!runs.starts_on);
+    let lowest = colours
+        .iter()
+        .zip(&run)
+        .filter(|(colour, _)| **colour == Colour::On)
+        .map(|(_, run)| *run)
+        .min()
+        .unwrap_or(first_on);
+    let mut placement = Placement {
+        function: id,
+        target: request.target,
+        nodes: Vec::with_capacity(function.len()),
+        reasons,
+        regions: Vec::with_capacity(runs.regions as usize),
+        regions_program_order: runs::program_order(function, &colours),
+        cuts: Vec::new(),
+        groups: Vec::new(),
+        what_if: Vec::new(),
+        what_if_skipped: 0,
+        ops: 0,
+        eligible: 0,
+        off_unit: 0,
+        unknown: 0,
+        colours,
+    };
+    for node in function.node_ids() {
+        let at = node.0 as usize;
+        let verdict = verdicts[at];
+        let work = function.is_work(node);
+        let in_region = work
+            && verdict.eligible != Some(false)
+            && run[at] != NO_RUN
+            && run[at] % 2 == first_on
+            && run[at] >= lowest;
+        let region = in_region.then(|| (run[at] - lowest) / 2);
+        placement.nodes.push(NodePlacement {
+            verdict,
+            predicted: verdict.eligible.filter(|_| work),
+            region,
+            on_before: before[at],
+            on_after: after[at],
+            at_edge: edges.at_edge(node),
+        });
+        if work {
+            placement.ops += 1;
+            match verdict.eligible {
+                Some(true) => placement.eligible += 1,
+                Some(false) => placement.off_unit += 1,
+                None => placement.unknown += 1,
+            }
+        }
+        if let Some(region) = region {
+            // Regions come up in any order when the order is not the program's.
+            while placement.regions.len() <= region as usize {
+                placement.regions.push(Region { ops: 0, unknown: 0, first: node, last: node });
+            }
+            let region = &mut placement.regions[region as usize];
+            if region.ops == 0 {
+                region.first = node;
+            }
+            region.ops += 1;
+            region.unknown += u32::from(verdict.eligible.is_none());
+            region.last = node;
+        }
+    }
+    for group in &mut groups {
+        group.interior =
+            group.nodes.iter().filter(|node| placement.node(**node).is_interior()).count() as u32;
+    }
+    cuts(program, function, &run, &group_of, lowest, &mut placement);
+    added(&contracted, &mut groups, runs.regions);
+    let ranking = what_if::rank(&contracted, &groups, runs);
+    placement.what_if = ranking.steps;
+    placement.what_if_skipped = ranking.skipped;
+    placement.groups = groups;
+    placement
+}
+
+/// Gives the neutral ops before all colour the run of the first op that uses them.
+fn lead_in(function: &Function, colours: &[Colour], run: &mut [u32]) {
+    for id in function.node_ids().rev() {
+        let own = run[id.0 as usize];
+        if own == NO_RUN {
+            continue;
+        }
+        for operand in function.operands(id) {
+            let from = function.producer(operand.value).0 as usize;
+            if colours[from] == Colour::Neutral
+                && function.node(NodeId(from as u32)).kind == NodeKind::Op
+                && run[from] == NO_RUN
+            {
+                run[from] = own;
+            }
+        }
+    }
+}
+
+/// Groups the off-unit ops by reason and source line, in program order of their first op; and each
+/// node's group.
+fn group(
+    program: &Program,
+    function: &Function,
+    verdicts: &[Verdict],
+    line_of: Option<&dyn Fn(NodeId) -> u64>,
+) -> (Vec<Group>, Vec<u32>) {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut known: HashMap<(ReasonId, u64), u32> = HashMap::new();
+    let mut group_of = vec![u32::MAX; function.len()];
+    for id in function.node_ids() {
+        let Verdict { eligible: Some(false), reason: Some(reason) } = verdicts[id.0 as usize]
+        else {
+            continue;
+        };
+        let line = match line_of {
+            Some(line_of) => line_of(id),
+            None => recorded_line(program, function, id),
+        };
+        let group = *known.entry((reason, line)).or_insert_with(|| {
+            groups.push(Group { reason, nodes: Vec::new(), interior: 0, regions_added: 0 });
+            groups.len() as u32 - 1
+        });
+        groups[group as usize].nodes.push(id);
+        group_of[id.0 as usize] = group;
+    }
+    (groups, group_of)
+}
+
+/// A number for the innermost recorded frame outside installed packages; a node without frames
+/// stands for itself.
+fn recorded_line(program: &Program, function: &Function, id: NodeId) -> u64 {
+    let sources = &program.sources;
+    let stack = sources.get(function.node(id).provenance).stack;
+    let own = sources.frames(stack).rev().find(|frame| {
+        let file = program.text(frame.file);
+        !file.contains("site-packages") && !file.contains("dist-packages")
+    });
+    match own.or_else(|| sources.frames(stack).next_back()) {
+        Some(frame) => u64::from(frame.file.0) << 32 | u64::from(frame.line),
+        None => u64::MAX - u64::from(id.0),
+    }
+}
+
+/// Fills [`Placement::cuts`].
+fn cuts(
+    program: &Program,
+    function: &Function,
+    run: &[u32],
+    group_of: &[u32],
+    lowest: u32,
+    placement: &mut Placement,
+) {
+    let regions = placement.regions.len() as u32;
+    if regions < 2 {
+        return;
+    }
+    let mut cuts: Vec<Cut> = (0..regions - 1)
+        .map(|after_region| Cut {
+            after_region,
+            nodes: Vec::new(),
+            groups: Vec::new(),
+            crossing: Vec::new(),
+            crossing_bytes: Some(0),
+        })
+        .collect();
+    for id in function.node_ids() {
+        let at = id.0 as usize;
+        if !placement.node(id).is_interior() || run[at] == NO_RUN || run[at] < lowest {
+            continue;
+        }
+        let Some(cut) = cuts.get_mut(((run[at] - lowest) / 2) as usize) else { continue };
+        cut.nodes.push(id);
+        let on = |node: NodeId| placement.colours[node.0 as usize] == Colour::On;
+        for operand in function.operands(id) {
+            if source_is(function, operand.value, &on) {
+                cut.crossing.push(operand.value);
+            }
+        }
+        for value in function.results(id) {
+            if used_by(function, value, &on) {
+                cut.crossing.push(value);
+            }
+        }
+    }
+    for cut in &mut cuts {
+        cut.crossing.sort_unstable();
+        cut.crossing.dedup();
+        cut.crossing_bytes = cut.crossing.iter().try_fold(0u64, |sum, &value| {
+            let value = function.value(value);
+            let elements = program.shapes.get(value.shape).elements()?;
+            Some(sum.saturating_add(value.dtype.bytes(elements)))
+        });
+        let mut counts: Vec<(u32, u32)> = Vec::new();
+        for node in &cut.nodes {
+            let group = group_of[node.0 as usize];
+            match counts.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((group, 1)),
+            }
+        }
+        counts.sort_by_key(|&(group, count)| (std::cmp::Reverse(count), group));
+        cut.groups = counts.into_iter().map(|(group, _)| group).collect();
+    }
+    placement.cuts = cuts;
+}
+
+/// Whether a value comes from such a node, looking through transparent ops.
+fn source_is(function: &Function, mut value: ValueId, wanted: &dyn Fn(NodeId) -> bool) -> bool {
+    for _ in 0..64 {
+        let node = function.producer(value);
+        if wanted(node) {
+            return true;
+        }
+        if !function.node(node).flags.contains(NodeFlags::TRANSPARENT) {
+            return false;
+        }
+        match function.operands(node).first() {
+            Some(operand) => value = operand.value,
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Whether such a node uses a value, looking through transparent ops.
+fn used_by(function: &Function, value: ValueId, wanted: &dyn Fn(NodeId) -> bool) -> bool {
+    let mut open = vec![value];
+    let mut looked = 0;
+    while let Some(value) = open.pop() {
+        for (user, _) in function.uses(value) {
+            looked += 1;
+            if wanted(user) {
+                return true;
+            }
+            if looked < 64 && function.node(user).flags.contains(NodeFlags::TRANSPARENT) {
+                open.extend(function.result(user));
+            }
+        }
+    }
+    false
+}
+
+/// Fills [`Group::regions_added`], within the same budget as the ranking.
+fn added(graph: &runs::Contracted, groups: &mut [Group], regions: u32) {
+    let mut left = what_if::BUDGET / graph.size().max(1);
+    let mut scratch = Vec::new();
+    for (at, group) in groups.iter_mut().enumerate() {
+        if group.interior == 0 || left == 0 {
+            continue;
+        }
+        left -= 1;
+        let without = graph.count(&|g| g as usize == at, &mut scratch).regions;
+        group.regions_added = regions.saturating_sub(without);
+    }
+}

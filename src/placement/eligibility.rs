@@ -1,0 +1,158 @@
+//! Eligibility: may this op run on the unit, and if not, why not. From the target's table and from
+//! the verdicts of rules that are handed in; a rule's "no" stands over the table.
+//!
+//! There is no unexplained no: each has a reason, evidence and an alternative. What nobody has
+//! measured stays unknown.
+
+use std::collections::HashMap;
+
+use super::condition::{Ground, Witness};
+use super::edge::Edges;
+use super::table::{Row, Table};
+use crate::graph::{Function, NodeId, Program};
+use crate::target::Target;
+
+/// What a rule with `effect: off-unit` said: these nodes cannot stay on the unit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleVerdict {
+    /// The rule's id (`ANE025`).
+    pub rule: String,
+    /// Why, in a few words.
+    pub reason: String,
+    /// What to do.
+    pub alternative: String,
+    /// Evidence ids.
+    pub evidence: Vec<String>,
+    /// The nodes of one function.
+    pub nodes: Vec<NodeId>,
+}
+
+/// Index of a [`Reason`] in its placement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReasonId(pub u32);
+
+/// Why an op is eligible, is not, or is unknown: a table row or a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The answer it gives.
+    pub eligible: Option<bool>,
+    /// The rule that said so (`ANE025`); `None` for a table row.
+    pub rule: Option<String>,
+    /// The table row (`run-time-gather`), with [`Reason::table`]; empty for a rule.
+    pub row: &'static str,
+    /// The table's file; empty for a rule.
+    pub table: &'static str,
+    /// The reason in a few words; may be empty where the answer is yes.
+    pub text: String,
+    /// What to do about a "no".
+    pub alternative: String,
+    /// Evidence ids (`E-01`).
+    pub evidence: Vec<String>,
+    /// Where sources disagree, or what was not measured; may be empty.
+    pub note: String,
+}
+
+/// Whether one op can run on the unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Yes, no, or `None`: unknown, or no work at all (a constant, an input, a transparent op).
+    pub eligible: Option<bool>,
+    /// Why; `None` where nothing is known.
+    pub reason: Option<ReasonId>,
+}
+
+/// The verdict of every node, by node id, and the reasons they point at.
+pub(super) fn judge(
+    program: &Program,
+    function: &Function,
+    target: &Target,
+    edges: &Edges,
+    rules: &[RuleVerdict],
+) -> (Vec<Verdict>, Vec<Reason>) {
+    let ground = Ground { program, function, target, edges };
+    let mut verdicts = vec![Verdict::default(); function.len()];
+    let mut reasons: Vec<Reason> = Vec::new();
+    // A row's reason, once for each text it can have.
+    let mut known: HashMap<(*const Row, String), ReasonId> = HashMap::new();
+    if let Some(table) = Table::of(target) {
+        for (id, node) in function.nodes() {
+            if !function.is_work(id) {
+                continue;
+            }
+            let answer = table
+                .rows(node.op)
+                .find_map(|row| ground.holds(&row.when, id).map(|witness| (row, witness)));
+            let Some((row, witness)) = answer else { continue };
+            let spelling = program.text(node.spelling);
+            let text = fill(row.reason, node.op.name(), spelling, witness);
+            let reason = *known.entry((std::ptr::from_ref(row), text)).or_insert_with_key(|key| {
+                reasons.push(Reason {
+                    eligible: row.eligible,
+                    rule: None,
+                    row: row.name,
+                    table: table.file,
+                    text: key.1.clone(),
+                    alternative: row.alternative.to_owned(),
+                    evidence: row.evidence.iter().map(|&id| id.to_owned()).collect(),
+                    note: row.note.to_owned(),
+                });
+                ReasonId(reasons.len() as u32 - 1)
+            });
+            verdicts[id.0 as usize] = Verdict { eligible: row.eligible, reason: Some(reason) };
+        }
+    }
+    let mut judged = vec![false; function.len()];
+    for rule in rules {
+        let mut reason = None;
+        for &node in &rule.nodes {
+            let at = node.0 as usize;
+            // The first rule that speaks of a node is the one that is named.
+            if at >= function.len() || judged[at] || !function.is_work(node) {
+                continue;
+            }
+            judged[at] = true;
+            let reason = *reason.get_or_insert_with(|| rule_reason(&mut reasons, rule));
+            verdicts[at] = Verdict { eligible: Some(false), reason: Some(reason) };
+        }
+    }
+    (verdicts, reasons)
+}
+
+/// The reason of a rule; equal words share one.
+fn rule_reason(reasons: &mut Vec<Reason>, rule: &RuleVerdict) -> ReasonId {
+    let same = |reason: &Reason| {
+        reason.rule.as_deref() == Some(rule.rule.as_str()) && reason.text == rule.reason
+    };
+    // Rule verdicts that share words come one after another: only the latest reason need be looked at.
+    if reasons.last().is_some_and(same) {
+        return ReasonId(reasons.len() as u32 - 1);
+    }
+    reasons.push(Reason {
+        eligible: Some(false),
+        rule: Some(rule.rule.clone()),
+        row: "",
+        table: "",
+        text: rule.reason.clone(),
+        alternative: rule.alternative.clone(),
+        evidence: rule.evidence.clone(),
+        note: String::new(),
+    });
+    ReasonId(reasons.len() as u32 - 1)
+}
+
+fn fill(template: &str, op: &str, spelling: &str, witness: Witness) -> String {
+    if !template.contains('{') {
+        return template.to_owned();
+    }
+    let mut text = template.replace("{op}", op).replace("{spelling}", spelling);
+    if let Some(dtype) = witness.dtype {
+        text = text.replace("{dtype}", dtype.name());
+    }
+    if let Some(rank) = witness.rank {
+        text = text.replace("{rank}", &rank.to_string());
+    }
+    if let Some(dim) = witness.dim {
+        text = text.replace("{dim}", &dim.to_string());
+    }
+    text
+}
