@@ -119,7 +119,7 @@ class TableF32(nn.Module):
         self.register_buffer("gain", torch.linspace(0.5, 1.5, C).view(1, C, 1, 1))
 
     def forward(self, x):
-        y = (self.conv(x) * self.gain).to(x.dtype)  # expect: ANE003
+        y = (self.conv(x) * self.gain).to(x.dtype)  # expect: ANE003|ANE001
         return F.relu(y)
 
 

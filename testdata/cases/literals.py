@@ -93,7 +93,7 @@ class MaskDefaultDtype(nn.Module):
 
     def forward(self, q, k, v):
         scores = (q * 0.25) @ k.transpose(-2, -1)
-        attn = (scores + torch.full((S, S), -40000.0).triu(1)).softmax(dim=-1).to(v.dtype)  # expect: ANE001 `torch.full((S, S), -40000.0)`
+        attn = (scores + torch.full((S, S), -40000.0).triu(1)).softmax(dim=-1).to(v.dtype)  # expect: ANE001 `torch.full((S, S), -40000.0)`; aimodel: ANE001|ANE003
         return attn @ v
 
 
@@ -102,7 +102,7 @@ class MaskDefaultDtypeTwoLines(nn.Module):
 
     def forward(self, q, k, v):
         scores = (q * 0.25) @ k.transpose(-2, -1)
-        mask = torch.full((S, S), -40000.0).triu(1)  # expect: ANE001
+        mask = torch.full((S, S), -40000.0).triu(1)  # expect: ANE001; aimodel: ANE001|ANE003
         scores = scores + mask
         attn = scores.softmax(dim=-1)
         return attn.to(v.dtype) @ v
@@ -113,7 +113,7 @@ class ArangeTimesFloat(nn.Module):
 
     def forward(self, x):
         x = F.relu(x)
-        x = (x - torch.arange(S) * 0.5).to(x.dtype)  # expect: ANE001
+        x = (x - torch.arange(S) * 0.5).to(x.dtype)  # expect: ANE001; aimodel: ANE001|ANE003
         return F.silu(x)
 
 
