@@ -9,6 +9,8 @@ mod dialects;
 mod dtype;
 #[path = "build/ops.rs"]
 mod ops;
+#[path = "build/proto.rs"]
+mod proto;
 #[path = "src/target.rs"]
 #[allow(dead_code, clippy::enum_variant_names)]
 mod target;
@@ -25,9 +27,13 @@ fn main() {
     println!("cargo::rerun-if-changed=src/graph/dtype.rs");
     println!("cargo::rerun-if-changed=src/target.rs");
     let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    if let Err(message) = proto::messages() {
+        fail(&message);
+    }
     let tables: &[(&str, Generator)] = &[
         ("ops.rs", ops::generate),
         ("dialects.rs", dialects::generate),
+        ("layers.rs", proto::layers),
         ("targets.rs", targets::generate),
     ];
     for (name, generate) in tables {

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use crate::graph::Program;
 
+mod coreml;
 pub mod dialect;
+mod mil;
 
 /// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +70,12 @@ pub struct ReadOptions {
 ///
 /// # Errors
 /// [`ReadError`] if the path is no model that this program knows, or the file is broken.
-pub fn read(path: &Path, _options: ReadOptions) -> Result<Program, ReadError> {
+pub fn read(path: &Path, options: ReadOptions) -> Result<Program, ReadError> {
+    if path.join("Manifest.json").is_file() {
+        return coreml::read_package(path, options);
+    }
+    if path.extension().is_some_and(|e| e == "mlmodel") {
+        return coreml::read_file(path, options);
+    }
     Err(ReadError::broken(path, "not a model file that anelint knows"))
 }

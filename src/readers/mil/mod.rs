@@ -1,0 +1,11 @@
+//! The Core ML intermediate language, whatever it was written in: protobuf of a package and text of a
+//! compiled model both become [`ir`], and [`lower`] makes canonical graphs of that.
+
+pub(super) mod ir;
+pub(super) mod lower;
+mod settings;
+mod types;
+mod weights;
+
+#[cfg(test)]
+mod tests;
