@@ -1,3 +1,4 @@
 //! `Hit`s → findings: places in the author's source, grouping, fingerprints.
 
 pub mod python;
+pub mod source;

@@ -1,0 +1,183 @@
+//! Which submodule ran an op, and where a line calls it: `self.q_proj(x)`, `self.layers[i](x)`,
+//! `for layer in self.layers: layer(x)`.
+
+use tree_sitter::Node;
+
+use crate::findings::python::PythonFile;
+use crate::graph::{ModulePath, Program};
+
+/// The submodule that a line's module called to run an op.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Callee {
+    /// The attribute of `self` (`q_proj`, `layers`).
+    pub attribute: String,
+    /// Index or key behind it (`3`), if there is one.
+    pub index: Option<String>,
+}
+
+/// The submodule called from code of the class `class`, by the modules around an op; `None` if that
+/// class itself ran it. Without the class in the stack (a base class) the innermost module counts.
+pub fn callee(program: &Program, module: &ModulePath, class: &str) -> Option<Callee> {
+    let stack = &module.stack;
+    let is_class = |recorded: &str| recorded.rsplit('.').next() == Some(class);
+    let own = stack.iter().rposition(|(_, recorded)| is_class(program.text(*recorded)));
+    let (outer, inner) = match own {
+        Some(at) => (program.text(stack.get(at)?.0), program.text(stack.get(at + 1)?.0)),
+        None => {
+            let inner = program.text(stack.last()?.0);
+            let outer = match stack.len() {
+                0 | 1 => "",
+                n => program.text(stack.get(n - 2)?.0),
+            };
+            (outer, inner)
+        }
+    };
+    let relative = match inner.strip_prefix(outer) {
+        Some(rest) => rest.trim_start_matches('.'),
+        None => inner,
+    };
+    let mut parts = relative.split('.');
+    let attribute = parts.next().filter(|part| !part.is_empty())?.to_owned();
+    Some(Callee { attribute, index: parts.next().map(str::to_owned) })
+}
+
+impl Callee {
+    /// The calls of it among `nodes`.
+    pub fn find<'t>(&self, file: &PythonFile, nodes: &[Node<'t>]) -> Vec<Node<'t>> {
+        let own = format!("self.{}", self.attribute);
+        let calls = |test: &dyn Fn(Node<'t>) -> bool| -> Vec<Node<'t>> {
+            nodes
+                .iter()
+                .copied()
+                .filter(|node| {
+                    node.kind() == "call" && node.child_by_field_name("function").is_some_and(test)
+                })
+                .collect()
+        };
+        let direct = calls(&|function| file.node_text(function) == own);
+        if !direct.is_empty() {
+            return direct;
+        }
+        let subscripted = calls(&|function| {
+            function.kind() == "subscript"
+                && function.child_by_field_name("value").is_some_and(|v| file.node_text(v) == own)
+        });
+        if subscripted.len() > 1 {
+            let index = self.index.as_deref().unwrap_or("");
+            let exact: Vec<_> = subscripted
+                .iter()
+                .copied()
+                .filter(|call| {
+                    call.child_by_field_name("function")
+                        .and_then(|f| f.child_by_field_name("subscript"))
+                        .is_some_and(|i| file.node_text(i).trim_matches(['"', '\'']) == index)
+                })
+                .collect();
+            return if exact.is_empty() { subscripted } else { exact };
+        }
+        if !subscripted.is_empty() {
+            return subscripted;
+        }
+        let looped = calls(&|function| {
+            function.kind() == "identifier"
+                && loops_over(file, function, file.node_text(function), &own)
+        });
+        if !looped.is_empty() {
+            return looped;
+        }
+        // Handed to something that calls it: `checkpoint(self.block, x)`.
+        nodes
+            .iter()
+            .copied()
+            .filter(|node| node.kind() == "attribute" && file.node_text(*node) == own)
+            .collect()
+    }
+}
+
+/// Whether `name` is what a `for` around `node` takes out of `iterated`.
+fn loops_over(file: &PythonFile, node: Node<'_>, name: &str, iterated: &str) -> bool {
+    let mut at = node.parent();
+    while let Some(node) = at {
+        // The clause of a comprehension is a sibling of its body.
+        let mut cursor = node.walk();
+        let loops = std::iter::once(node)
+            .chain(node.named_children(&mut cursor).filter(|c| c.kind() == "for_in_clause"));
+        for candidate in loops {
+            if !matches!(candidate.kind(), "for_statement" | "for_in_clause") {
+                continue;
+            }
+            let (Some(left), Some(right)) =
+                (candidate.child_by_field_name("left"), candidate.child_by_field_name("right"))
+            else {
+                continue;
+            };
+            let word = |text: &str, word: &str| {
+                text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'))
+                    .any(|own| own == word)
+            };
+            if word(file.node_text(left), name) {
+                return word(file.node_text(right), iterated);
+            }
+        }
+        if node.kind() == "function_definition" {
+            return false;
+        }
+        at = node.parent();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use crate::findings::python::{Region, statement_at};
+    use crate::graph::{Format, Name};
+
+    fn find(callee: &Callee, text: &str, line: u32) -> Vec<String> {
+        let file = PythonFile::new("a.py".into(), text.into());
+        let region = Region::shallow(statement_at(&file, line).unwrap());
+        let nodes: Vec<_> = region.nodes().collect();
+        callee.find(&file, &nodes).into_iter().map(|n| file.node_text(n).to_owned()).collect()
+    }
+
+    fn of(attribute: &str, index: Option<&str>) -> Callee {
+        Callee { attribute: attribute.into(), index: index.map(str::to_owned) }
+    }
+
+    #[test]
+    fn the_call_of_the_attribute_and_not_its_neighbour() {
+        let text = "q, k = self.q_proj(x), self.k_proj(x)\n";
+        assert_eq!(find(&of("k_proj", None), text, 1), ["self.k_proj(x)"]);
+    }
+
+    #[test]
+    fn lists_of_modules_are_indexed_or_looped_over() {
+        assert_eq!(
+            find(&of("net", Some("1")), "y = self.net[0](x) + self.net[1](x)\n", 1),
+            ["self.net[1](x)"]
+        );
+        let text = "for i, layer in enumerate(self.layers):\n    x = layer(x)\n";
+        assert_eq!(find(&of("layers", Some("3")), text, 2), ["layer(x)"]);
+        assert_eq!(find(&of("other", Some("3")), text, 2), Vec::<String>::new());
+        let text = "y = torch.cat([h(x) for h in self.heads], 1)\n";
+        assert_eq!(find(&of("heads", Some("0")), text, 1), ["h(x)"]);
+    }
+
+    #[test]
+    fn the_module_below_the_class_of_the_line_is_the_one_called() {
+        let mut program = Program::new("a.pt2".into(), Format::Pt2);
+        let mut n = |text: &str| -> Name { program.names.intern(text) };
+        let stack = vec![
+            (n(""), n("m.Model")),
+            (n("layers.3"), n("m.Block")),
+            (n("layers.3.attn"), n("m.Attention")),
+            (n("layers.3.attn.q_proj"), n("torch.nn.modules.linear.Linear")),
+        ];
+        let module = ModulePath { path: stack[3].0, class: stack[3].1, stack };
+        assert_eq!(callee(&program, &module, "Model"), Some(of("layers", Some("3"))));
+        assert_eq!(callee(&program, &module, "Attention"), Some(of("q_proj", None)));
+        assert_eq!(callee(&program, &module, "Base"), Some(of("q_proj", None)));
+        assert_eq!(callee(&program, &module, "Linear"), None);
+    }
+}

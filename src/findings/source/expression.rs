@@ -1,0 +1,274 @@
+//! The exact expression on a line.
+//!
+//! A place that is not sure is no place: where several expressions fit and nothing tells them apart,
+//! the answer is none, and the finding shows the statement without a column.
+
+use tree_sitter::Node;
+
+use super::callee::Callee;
+use super::spelling::{OpSpelling, in_evaluation_order};
+use crate::findings::python::{Pattern, PythonFile, Region, statement_at};
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The rule's own patterns, best first.
+    pub patterns: &'a [Pattern],
+    /// The submodule called, if one ran the op.
+    pub callee: Option<&'a Callee>,
+    /// How the op is spelled.
+    pub op: &'a OpSpelling,
+    /// An attribute of `self` that holds the constant to be named (`mask`).
+    pub attribute: Option<&'a str>,
+    /// Which of how many calls on this line that spell the op made it, by the order in the graph.
+    pub ordinal: Option<(usize, usize)>,
+    /// Column from 1 where the format recorded one; 0 if not.
+    pub column: u32,
+}
+
+/// An expression, and what led to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Expression<'t> {
+    /// The node.
+    pub node: Node<'t>,
+    /// Whether one of the rule's own patterns found it.
+    pub by_pattern: bool,
+}
+
+/// The parts of a file that a line stands for: what begins on the line, then the whole statement.
+pub fn regions(file: &PythonFile, line: u32) -> Vec<Region<'_>> {
+    let (Some(statement), Some(bytes)) = (statement_at(file, line), file.line_bytes(line)) else {
+        return Vec::new();
+    };
+    let whole = Region::shallow(statement);
+    let on_line = Region { starts_within: Some(bytes), ..whole.clone() };
+    vec![on_line, whole]
+}
+
+/// Finds the expression that `wanted` describes on a line; `None` if there is none, or several that
+/// cannot be told apart.
+pub fn find<'t>(file: &'t PythonFile, line: u32, wanted: Wanted<'_>) -> Option<Expression<'t>> {
+    let regions = regions(file, line);
+    for region in &regions {
+        if let Some(node) = by_pattern(file, region, wanted) {
+            return Some(Expression { node, by_pattern: true });
+        }
+    }
+    for region in &regions {
+        let nodes: Vec<_> = region.nodes().collect();
+        if let Some(callee) = wanted.callee {
+            if let Some(node) = the_one(callee.find(file, &nodes), None, wanted, file) {
+                return Some(Expression { node, by_pattern: false });
+            }
+        }
+        if let Some(attribute) = wanted.attribute {
+            let own = format!("self.{attribute}");
+            let found: Vec<_> = nodes
+                .iter()
+                .copied()
+                .filter(|node| node.kind() == "attribute" && file.node_text(*node) == own)
+                .collect();
+            if let Some(node) = the_one(found, None, wanted, file) {
+                return Some(Expression { node, by_pattern: false });
+            }
+        }
+        // An op that a submodule ran is not spelled on this line: what looks like it is another one.
+        if wanted.callee.is_none() {
+            let found = wanted.op.find(file, &nodes);
+            if let Some(node) = the_one(found, wanted.ordinal, wanted, file) {
+                return Some(Expression { node, by_pattern: false });
+            }
+        }
+    }
+    None
+}
+
+/// The first pattern with one match, or with as many matches as the graph has ops of this kind here.
+fn by_pattern<'t>(
+    file: &'t PythonFile,
+    region: &Region<'t>,
+    wanted: Wanted<'_>,
+) -> Option<Node<'t>> {
+    for pattern in wanted.patterns {
+        let found: Vec<_> =
+            pattern.find_in(file, region).into_iter().map(|(node, _)| node).collect();
+        let found = match wanted.callee {
+            // `self.q_proj(x)` fits `$M($X)` as well as its neighbours do: the module decides.
+            Some(callee) if found.len() > 1 => {
+                let calls = callee.find(file, &found);
+                if calls.is_empty() { found } else { calls }
+            }
+            _ => found,
+        };
+        if let Some(node) = the_one(in_evaluation_order(found), wanted.ordinal, wanted, file) {
+            return Some(node);
+        }
+    }
+    None
+}
+
+fn the_one<'t>(
+    nodes: Vec<Node<'t>>,
+    ordinal: Option<(usize, usize)>,
+    wanted: Wanted<'_>,
+    file: &PythonFile,
+) -> Option<Node<'t>> {
+    match nodes.as_slice() {
+        [] => None,
+        [one] => Some(*one),
+        several => {
+            if wanted.column > 0 {
+                let at_column: Vec<_> = several
+                    .iter()
+                    .filter(|node| file.position(node.start_byte()).column == wanted.column)
+                    .collect();
+                if let [one] = at_column.as_slice() {
+                    return Some(**one);
+                }
+            }
+            match ordinal {
+                Some((index, count)) if count == several.len() => several.get(index).copied(),
+                _ => None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use crate::graph::Op;
+
+    struct Ask<'a> {
+        patterns: &'a [&'a str],
+        callee: Option<&'a str>,
+        op: Op,
+        ordinal: Option<(usize, usize)>,
+        column: u32,
+    }
+
+    impl Default for Ask<'_> {
+        fn default() -> Self {
+            Ask { patterns: &[], callee: None, op: Op::UNKNOWN, ordinal: None, column: 0 }
+        }
+    }
+
+    /// Where the expression is, as `line:column-line:column text`.
+    fn find_in(text: &str, line: u32, ask: Ask<'_>) -> String {
+        let file = PythonFile::new("a.py".into(), text.into());
+        let patterns: Vec<_> = ask.patterns.iter().map(|p| Pattern::parse(p).unwrap()).collect();
+        let callee = ask.callee.map(|a| Callee { attribute: a.into(), index: None });
+        let op = OpSpelling::new("", "", ask.op);
+        let wanted = Wanted {
+            patterns: &patterns,
+            callee: callee.as_ref(),
+            op: &op,
+            attribute: None,
+            ordinal: ask.ordinal,
+            column: ask.column,
+        };
+        match find(&file, line, wanted) {
+            None => "none".to_owned(),
+            Some(expression) => {
+                let span = file.span(expression.node.byte_range());
+                format!(
+                    "{}:{}-{}:{} {}",
+                    span.start.line,
+                    span.start.column,
+                    span.end.line,
+                    span.end.column,
+                    file.node_text(expression.node).replace('\n', "⏎")
+                )
+            }
+        }
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_literal() {
+        let text =
+            "class A:\n    def forward(self, x):\n        m = torch.full((2, 2), float('-inf'))\n";
+        let ask = Ask { patterns: &["float(\"-inf\")"], ..Ask::default() };
+        assert_eq!(find_in(text, 3, ask), "3:32-3:45 float('-inf')");
+    }
+
+    #[test]
+    fn unicode_tabs_and_carriage_returns_before_it() {
+        let text = "def f(x):\r\n\tσ = 'é→', x.float()\r\n";
+        let ask = Ask { patterns: &["$X.float()"], ..Ask::default() };
+        assert_eq!(find_in(text, 2, ask), "2:12-2:21 x.float()");
+    }
+
+    #[test]
+    fn a_call_of_several_lines_is_whole_and_its_argument_is_on_its_own_line() {
+        let text = "\
+y = F.scaled_dot_product_attention(
+    q,
+    k,
+    attn_mask=self.mask(
+        s,
+    ),
+)
+";
+        let sdpa = || Ask { op: Op::SDPA, ..Ask::default() };
+        assert!(find_in(text, 1, sdpa()).starts_with("1:5-7:2 F.scaled"));
+        let mask = Ask { patterns: &["self.mask($$$)"], ..Ask::default() };
+        assert!(find_in(text, 4, mask).starts_with("4:15-6:6 self.mask("));
+        // A pattern that lies on a later line of the statement is still found.
+        let mask = Ask { patterns: &["self.mask($$$)"], ..Ask::default() };
+        assert!(find_in(text, 1, mask).starts_with("4:15-6:6"));
+    }
+
+    #[test]
+    fn the_submodule_decides_among_calls_that_fit() {
+        let text = "q, k = self.q(x), self.k(x)\n";
+        let ask = || Ask { patterns: &["$M($X)"], callee: Some("k"), ..Ask::default() };
+        assert_eq!(find_in(text, 1, ask()), "1:19-1:28 self.k(x)");
+    }
+
+    #[test]
+    fn the_order_in_the_graph_decides_among_equals_if_the_counts_agree() {
+        let text = "y = a * b + c * d\n";
+        let ask = |ordinal| Ask { op: Op::MUL, ordinal, ..Ask::default() };
+        assert_eq!(find_in(text, 1, ask(Some((1, 2)))), "1:13-1:18 c * d");
+        assert_eq!(find_in(text, 1, ask(Some((1, 3)))), "none");
+        assert_eq!(find_in(text, 1, ask(None)), "none");
+    }
+
+    #[test]
+    fn a_recorded_column_decides() {
+        let text = "y = a * b + c * d\n";
+        let ask = Ask { op: Op::MUL, column: 13, ..Ask::default() };
+        assert_eq!(find_in(text, 1, ask), "1:13-1:18 c * d");
+    }
+
+    #[test]
+    fn decorators_nested_classes_and_broken_code_elsewhere() {
+        let text = "\
+def broken(:
+    pass
+
+class Outer:
+    class Inner(nn.Module):
+        @torch.no_grad()
+        @other(x.float())
+        def forward(self, x):
+            return x.float()
+";
+        let ask = Ask { patterns: &["$X.float()"], ..Ask::default() };
+        assert_eq!(find_in(text, 9, ask), "9:20-9:29 x.float()");
+    }
+
+    #[test]
+    fn the_block_under_a_header_is_not_the_header() {
+        let text = "for i in range(2):\n    x = x.float()\n";
+        let ask = Ask { patterns: &["$X.float()"], ..Ask::default() };
+        assert_eq!(find_in(text, 1, ask), "none");
+    }
+
+    #[test]
+    fn a_line_past_the_end_is_none() {
+        let ask = Ask { patterns: &["$X.float()"], ..Ask::default() };
+        assert_eq!(find_in("x.float()\n", 7, ask), "none");
+    }
+}

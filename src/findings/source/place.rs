@@ -1,0 +1,489 @@
+//! Puts the parts of the source mapping together: one node of one hit → one place.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::author::{FrameKind, frame_kind};
+use super::callee::callee;
+use super::expression::{self, Wanted, regions};
+use super::freshness::{CurrentLine, current_line};
+use super::locate::{Located, Locator, Recorded, SourceOptions};
+use super::modules::{ClassRef, Code};
+use super::spelling::OpSpelling;
+use super::trace::{Sought, trace};
+use crate::findings::python::{
+    Pattern, Position, PythonFile, Region, Span, enclosing_class, statement_at,
+};
+use crate::graph::{
+    ConstantOrigin, Frame, Function, FunctionId, FunctionRole, ModuleId, Name, NodeId, NodeKind,
+    Program, StackId,
+};
+
+/// What the mapping needs of a rule.
+#[derive(Debug, Clone, Default)]
+pub struct SourceRule {
+    /// Patterns of the expression that deserves the caret, best first.
+    pub find: Vec<Pattern>,
+    /// Whether to look for them in what the line calls and names.
+    pub helper: bool,
+}
+
+/// A file that a place lies in.
+#[derive(Debug, Clone)]
+pub enum PlaceFile {
+    /// On this machine.
+    Found(Arc<PythonFile>),
+    /// Only known as recorded; with the recorded text of the line.
+    Recorded {
+        /// The path as recorded.
+        file: String,
+        /// The line's text; may be empty.
+        text: String,
+    },
+}
+
+impl PlaceFile {
+    /// A path to tell files apart by.
+    pub fn key(&self) -> String {
+        match self {
+            PlaceFile::Found(file) => file.path().to_string_lossy().into_owned(),
+            PlaceFile::Recorded { file, .. } => file.clone(),
+        }
+    }
+}
+
+/// A spot in a file.
+#[derive(Debug, Clone)]
+pub struct Spot {
+    /// The file.
+    pub file: PlaceFile,
+    /// The bytes to underline, line and column; for a recorded file the line alone.
+    pub span: Span,
+    /// Whether the columns are those of the expression, and not of the whole statement.
+    pub exact: bool,
+    /// The file has changed since the export.
+    pub stale: bool,
+}
+
+/// A frame shown as a note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameNote {
+    /// File as recorded.
+    pub file: String,
+    /// Line.
+    pub line: u32,
+    /// Function.
+    pub function: String,
+    /// Text of the line, if recorded.
+    pub text: String,
+}
+
+/// The place of a hit.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// Where it shows.
+    pub spot: Option<Spot>,
+    /// Where the cause is, with words.
+    pub related: Vec<(Spot, String)>,
+    /// Frames inside the one shown.
+    pub deeper: Vec<FrameNote>,
+    /// Words about the place itself (a notebook, several candidates).
+    pub notes: Vec<String>,
+    /// Recorded file and line: the same for hits at one source line even if no file was found.
+    pub recorded: Option<(String, u32)>,
+}
+
+/// Maps nodes of one program.
+#[derive(Debug)]
+pub struct SourceMap<'p> {
+    program: &'p Program,
+    locator: Locator,
+    siblings: RefCell<HashMap<SiblingKey, Arc<Vec<NodeId>>, rustc_hash::FxBuildHasher>>,
+    indexed: RefCell<Vec<FunctionId>>,
+    made: RefCell<HashMap<PlaceKey, Arc<Place>, rustc_hash::FxBuildHasher>>,
+}
+
+/// Ops that one line of one module made in one spelling: told apart by their order.
+type SiblingKey = (FunctionId, StackId, ModuleId, Name);
+
+/// What a place depends on.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct PlaceKey {
+    rule: usize,
+    stack: StackId,
+    callee_class: Name,
+    callee: Name,
+    spelling: OpSpelling,
+    attribute: Option<String>,
+    ordinal: Option<(usize, usize)>,
+}
+
+impl<'p> SourceMap<'p> {
+    /// A map for a program.
+    pub fn new(program: &'p Program, options: SourceOptions) -> SourceMap<'p> {
+        let locator = Locator::new(options, &program.path);
+        SourceMap {
+            program,
+            locator,
+            siblings: RefCell::default(),
+            indexed: RefCell::default(),
+            made: RefCell::default(),
+        }
+    }
+
+    /// The working folder, that shown paths are relative to.
+    pub fn working_folder(&self) -> &Path {
+        &self.locator.options().working_folder
+    }
+
+    /// The place of a hit: of its own node, or of the nearest node that has one.
+    pub fn place(
+        &self,
+        rule_index: usize,
+        rule: &SourceRule,
+        function: FunctionId,
+        place: NodeId,
+        nodes: &[NodeId],
+    ) -> Arc<Place> {
+        let Some((function, node)) = self.node_with_frames(function, place, nodes) else {
+            return Arc::new(Place::default());
+        };
+        let fun = self.program.function(function);
+        let provenance = self.program.sources.get(fun.node(node).provenance);
+        let attribute = self.constant_attribute(fun, place, nodes);
+        let own = fun.node(node);
+        let spelling = OpSpelling::new(
+            self.program.text(provenance.torch_op),
+            self.program.text(own.spelling),
+            own.op,
+        );
+        let module = self.program.sources.get_module(provenance.module);
+        let ordinal = self.ordinal(function, node);
+        let key = PlaceKey {
+            rule: rule_index,
+            stack: provenance.stack,
+            callee_class: module.class,
+            callee: module.path,
+            spelling: spelling.clone(),
+            attribute: attribute.clone(),
+            ordinal,
+        };
+        if let Some(known) = self.made.borrow().get(&key) {
+            return Arc::clone(known);
+        }
+        let made = Arc::new(self.make(rule, provenance.stack, provenance.module, &key));
+        self.made.borrow_mut().insert(key, Arc::clone(&made));
+        made
+    }
+
+    /// The node whose frames count: the place itself, the other nodes of the hit, what uses the
+    /// place, the node of the outer graph that holds a branch.
+    fn node_with_frames(
+        &self,
+        function: FunctionId,
+        place: NodeId,
+        nodes: &[NodeId],
+    ) -> Option<(FunctionId, NodeId)> {
+        let fun = self.program.function(function);
+        let shown = |node: &NodeId| {
+            let stack = self.program.sources.get(fun.node(*node).provenance).stack;
+            self.chosen_frame(stack).is_some()
+        };
+        if shown(&place) {
+            return Some((function, place));
+        }
+        let consumers = fun.consumers(place);
+        if let Some(node) = consumers.iter().chain(nodes).find(|node| shown(node)) {
+            return Some((function, *node));
+        }
+        let FunctionRole::Branch { parent } = fun.role else { return None };
+        let outer = self.program.function(parent);
+        let holder = outer.node_ids().find(|id| outer.bodies(*id).contains(&function))?;
+        if parent == function {
+            return None;
+        }
+        let stack = self.program.sources.get(outer.node(holder).provenance).stack;
+        self.chosen_frame(stack).map(|_| (parent, holder))
+    }
+
+    /// The frame to show, and how many frames lie within it.
+    fn chosen_frame(&self, stack: StackId) -> Option<(&Frame, usize)> {
+        let kind = |frame: &Frame| {
+            frame_kind(self.program.text(frame.file), &self.locator.options().roots)
+        };
+        let frames: Vec<&Frame> = self.program.sources.frames(stack).collect();
+        let at = frames
+            .iter()
+            .rposition(|frame| matches!(kind(frame), FrameKind::Author | FrameKind::Notebook))
+            .or_else(|| frames.iter().rposition(|frame| kind(frame) == FrameKind::Library))?;
+        Some((frames.get(at).copied()?, frames.len() - at - 1))
+    }
+
+    /// The last name of the buffer or parameter that a hit is about.
+    fn constant_attribute(
+        &self,
+        function: &Function,
+        place: NodeId,
+        nodes: &[NodeId],
+    ) -> Option<String> {
+        std::iter::once(&place).chain(nodes).find_map(|node| {
+            let NodeKind::Constant(id) = function.node(*node).kind else { return None };
+            let constant = self.program.constant(id);
+            if matches!(constant.origin, ConstantOrigin::Literal | ConstantOrigin::Folded) {
+                return None;
+            }
+            let name = self.program.text(constant.fqn).rsplit('.').next()?;
+            let is_name = !name.is_empty()
+                && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+                && !name.starts_with(|c: char| c.is_ascii_digit());
+            is_name.then(|| name.to_owned())
+        })
+    }
+
+    /// Which of how many ops of one spelling, made by one line of one module, this node is.
+    fn ordinal(&self, function: FunctionId, node: NodeId) -> Option<(usize, usize)> {
+        let fun = self.program.function(function);
+        if !self.indexed.borrow().contains(&function) {
+            self.indexed.borrow_mut().push(function);
+            let mut groups: HashMap<SiblingKey, Vec<NodeId>, rustc_hash::FxBuildHasher> =
+                HashMap::default();
+            for (id, own) in fun.nodes().filter(|(_, own)| own.kind == NodeKind::Op) {
+                let provenance = self.program.sources.get(own.provenance);
+                let key = (function, provenance.stack, provenance.module, own.spelling);
+                groups.entry(key).or_default().push(id);
+            }
+            self.siblings
+                .borrow_mut()
+                .extend(groups.into_iter().map(|(key, list)| (key, Arc::new(list))));
+        }
+        let own = fun.node(node);
+        let provenance = self.program.sources.get(own.provenance);
+        let key = (function, provenance.stack, provenance.module, own.spelling);
+        let siblings = self.siblings.borrow().get(&key).cloned()?;
+        let at = siblings.binary_search(&node).ok()?;
+        Some((at, siblings.len()))
+    }
+
+    fn make(&self, rule: &SourceRule, stack: StackId, module: ModuleId, key: &PlaceKey) -> Place {
+        let Some((frame, deeper)) = self.chosen_frame(stack) else { return Place::default() };
+        let text = |name: Name| self.program.text(name);
+        let recorded = Recorded {
+            file: text(frame.file),
+            line: frame.line,
+            text: text(frame.text).trim(),
+            sha256: text(frame.sha256),
+        };
+        let mut place = Place {
+            recorded: Some((recorded.file.to_owned(), recorded.line)),
+            deeper: self
+                .program
+                .sources
+                .frames(stack)
+                .rev()
+                .take(deeper)
+                .map(|frame| FrameNote {
+                    file: text(frame.file).to_owned(),
+                    line: frame.line,
+                    function: text(frame.function).to_owned(),
+                    text: text(frame.text).trim().to_owned(),
+                })
+                .collect(),
+            ..Place::default()
+        };
+        if frame_kind(recorded.file, &self.locator.options().roots) == FrameKind::Notebook {
+            place.notes.push(match recorded.text {
+                "" => format!("in a notebook cell, line {}", recorded.line),
+                text => format!("in a notebook cell, line {}: {text}", recorded.line),
+            });
+            return place;
+        }
+        let (file, check) = match self.locator.locate(recorded) {
+            Located::File(file, check) => (file, check),
+            Located::Ambiguous(count) => {
+                place.notes.push(format!(
+                    "{count} files fit the recorded path `{}` (line {}), and nothing in the graph \
+                     tells them apart: name one with --source-root or --path-map",
+                    recorded.file, recorded.line
+                ));
+                return place;
+            }
+            Located::Missing => {
+                place.spot = Some(recorded_spot(recorded));
+                return place;
+            }
+        };
+        let current = current_line(&file, recorded, text(frame.function), check);
+        if current.line > file.line_count() {
+            place.spot = Some(Spot { stale: true, ..recorded_spot(recorded) });
+            return place;
+        }
+        let statement = statement_spot(&file, current);
+        if !current.trusted {
+            place.spot = Some(statement);
+            return place;
+        }
+        self.fill(&mut place, rule, &file, current, statement, module, frame.column, key);
+        place
+    }
+
+    /// Finds the expression, and the places related to it.
+    #[allow(clippy::too_many_arguments, reason = "the one place where all parts come together")]
+    fn fill(
+        &self,
+        place: &mut Place,
+        rule: &SourceRule,
+        file: &Arc<PythonFile>,
+        current: CurrentLine,
+        statement: Spot,
+        module: ModuleId,
+        column: u32,
+        key: &PlaceKey,
+    ) {
+        let class = statement_at(file, current.line)
+            .and_then(enclosing_class)
+            .map(|definition| ClassRef::new(file, definition));
+        let class_name = class.as_ref().map_or("", ClassRef::name).to_owned();
+        let module = self.program.sources.get_module(module);
+        let callee = callee(self.program, module, &class_name);
+        let wanted = Wanted {
+            patterns: &rule.find,
+            callee: callee.as_ref(),
+            op: &key.spelling,
+            attribute: key.attribute.as_deref(),
+            ordinal: key.ordinal,
+            // A moved line keeps its text, and with it its columns.
+            column: if current.stale { 0 } else { column },
+        };
+        let found = expression::find(file, current.line, wanted);
+        let lineage = class.as_ref().map(|class| self.locator.lineage(class)).unwrap_or_default();
+        let spot_of = |code: &Code, stale: bool| Spot {
+            file: PlaceFile::Found(Arc::clone(&code.file)),
+            span: code.file.span(code.range.clone()),
+            exact: true,
+            stale,
+        };
+        let own = |range: Range<usize>| Code { file: Arc::clone(file), range };
+        let mut range = found.map(|expression| expression.node.byte_range());
+        let mut set_here: Option<Code> = None;
+
+        let region = regions(file, current.line).pop();
+        let by_pattern = found.is_some_and(|expression| expression.by_pattern);
+        if rule.helper && !by_pattern && !rule.find.is_empty() {
+            if let Some(region) = &region {
+                let sought = Sought::Patterns(&rule.find);
+                let trace = trace(&self.locator, file, region, class.as_ref(), sought);
+                match trace.found.as_slice() {
+                    [] => {}
+                    [(code, origin)] => {
+                        // A call that leads to the literal says more than the op's own name.
+                        range = Some(origin.clone());
+                        set_here = Some(code.clone());
+                        place.related.push((spot_of(code, false), "set here".to_owned()));
+                    }
+                    several => place.notes.push(format!(
+                        "set in one of {} places that this line leads to: {}",
+                        several.len(),
+                        several
+                            .iter()
+                            .take(4)
+                            .map(|(code, _)| self.shown(code))
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    )),
+                }
+            }
+        }
+        if let Some(callee) = &callee {
+            if range.is_none() {
+                if let Some(region) = &region {
+                    let sought = Sought::Submodule(&callee.attribute);
+                    let trace = trace(&self.locator, file, region, class.as_ref(), sought);
+                    if let [(code, origin)] = trace.found.as_slice() {
+                        range = Some(origin.clone());
+                        place.related.push((spot_of(code, false), "runs here".to_owned()));
+                    }
+                }
+            }
+            self.made_here(place, &lineage, &callee.attribute, set_here.as_ref(), &spot_of);
+        } else if let Some(attribute) = &key.attribute {
+            self.made_here(place, &lineage, attribute, set_here.as_ref(), &spot_of);
+        }
+        place.spot = Some(match range {
+            Some(range) => spot_of(&own(range), current.stale),
+            None => statement,
+        });
+    }
+
+    /// Adds the one assignment that makes an attribute, unless the cause already lies within it.
+    fn made_here(
+        &self,
+        place: &mut Place,
+        lineage: &[ClassRef],
+        attribute: &str,
+        set_here: Option<&Code>,
+        spot_of: &dyn Fn(&Code, bool) -> Spot,
+    ) {
+        let made = self.locator.attribute(lineage, attribute);
+        let [code] = made.as_slice() else { return };
+        let holds_cause = set_here.is_some_and(|cause| {
+            cause.file.path() == code.file.path()
+                && code.range.start <= cause.range.start
+                && cause.range.end <= code.range.end
+        });
+        if !holds_cause {
+            place.related.push((spot_of(code, false), "made here".to_owned()));
+        }
+    }
+
+    fn shown(&self, code: &Code) -> String {
+        let at = code.file.position(code.range.start);
+        let path = shown_path(code.file.path(), self.working_folder());
+        format!("{path}:{}:{}", at.line, at.column)
+    }
+}
+
+/// A path for people: relative to the working folder where it lies below it, with forward slashes.
+pub fn shown_path(path: &Path, working_folder: &Path) -> String {
+    let shown = path.strip_prefix(working_folder).unwrap_or(path);
+    let text = shown.to_string_lossy();
+    if std::path::MAIN_SEPARATOR == '\\' { text.replace('\\', "/") } else { text.into_owned() }
+}
+
+/// A spot in a file that is not on this machine.
+fn recorded_spot(recorded: Recorded<'_>) -> Spot {
+    let line = recorded.line;
+    let end = recorded.text.chars().count() as u32 + 1;
+    Spot {
+        file: PlaceFile::Recorded {
+            file: recorded.file.to_owned(),
+            text: recorded.text.to_owned(),
+        },
+        span: Span { start: Position { line, column: 1 }, end: Position { line, column: end } },
+        exact: false,
+        stale: false,
+    }
+}
+
+/// The line from its first character to the end of the statement, or of the line if the statement
+/// goes on: all that can be shown without knowing the expression.
+fn statement_spot(file: &Arc<PythonFile>, current: CurrentLine) -> Spot {
+    let line = file.line(current.line).unwrap_or("");
+    let indent = line.chars().take_while(|c| c.is_whitespace()).count() as u32;
+    let code_end = statement_at(file, current.line)
+        .map(Region::shallow)
+        .and_then(|region| {
+            let end = file.position(region.node.end_byte());
+            (end.line == current.line).then_some(end.column)
+        })
+        .unwrap_or(line.trim_end().chars().count() as u32 + 1);
+    let at = |column| Position { line: current.line, column };
+    Spot {
+        file: PlaceFile::Found(Arc::clone(file)),
+        span: Span { start: at(indent + 1), end: at(code_end.max(indent + 1)) },
+        exact: false,
+        stale: current.stale,
+    }
+}

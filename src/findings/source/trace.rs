@@ -1,0 +1,486 @@
+//! From a line to where its cause is set: through the functions it calls, the names it uses and the
+//! attributes it reads, within the author's tree.
+//!
+//! torch records frames of `forward` only, so a literal inside a helper is recorded at the line that
+//! called it. The search is syntactic and bounded; it answers with every place that it found, and the
+//! caller speaks only of exactly one.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tree_sitter::Node;
+
+use super::locate::Locator;
+use super::modules::{ClassRef, Code};
+use crate::findings::python::{
+    Pattern, PythonFile, Region, assignments_to, enclosing_function, top_level_assignments,
+};
+
+/// Calls followed into calls.
+const MAX_DEPTH: u32 = 3;
+/// Files opened in one search.
+const MAX_FILES: usize = 50;
+/// Pieces of code searched in one search.
+const MAX_REGIONS: usize = 400;
+
+/// What the search looks for.
+#[derive(Debug, Clone, Copy)]
+pub enum Sought<'a> {
+    /// Any of these patterns.
+    Patterns(&'a [Pattern]),
+    /// The call of a submodule: `self.<attribute>(…)` or `self.<attribute>[…](…)`.
+    Submodule(&'a str),
+}
+
+/// What the search found.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Each place once, with the bytes of the expression on the first line that led to it.
+    pub found: Vec<(Code, Range<usize>)>,
+    /// A bound was reached: there may be more.
+    pub cut_short: bool,
+}
+
+/// Searches from the expressions of `region`, a part of `file` in the class `class`.
+pub fn trace(
+    locator: &Locator,
+    file: &Arc<PythonFile>,
+    region: &Region<'_>,
+    class: Option<&ClassRef>,
+    sought: Sought<'_>,
+) -> Trace {
+    let mut tracer = Tracer {
+        locator,
+        sought,
+        seen: BTreeSet::new(),
+        files: BTreeSet::new(),
+        found: Vec::new(),
+        cut_short: false,
+    };
+    let mut trace = Trace::default();
+    let lineage = class.map(|class| locator.lineage(class)).unwrap_or_default();
+    for node in region.nodes() {
+        // Each expression on the line starts afresh, so that it can be told which one leads where.
+        tracer.seen.clear();
+        tracer.found.clear();
+        tracer.follow(file, node, &lineage, 0);
+        for code in &tracer.found {
+            let known = trace.found.iter_mut().find(|(known, _)| same(known, code));
+            match known {
+                None => trace.found.push((code.clone(), node.byte_range())),
+                // The widest expression that leads there: `make(s)`, not `make`.
+                Some((_, origin)) if node.byte_range().len() > origin.len() => {
+                    *origin = node.byte_range();
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    trace.cut_short = tracer.cut_short;
+    innermost(&mut trace.found);
+    trace
+}
+
+fn same(a: &Code, b: &Code) -> bool {
+    a.file.path() == b.file.path() && a.range == b.range
+}
+
+/// Drops places that enclose another: two patterns may find `torch.full(…, float("-inf"))` and the
+/// literal within.
+fn innermost(found: &mut Vec<(Code, Range<usize>)>) {
+    let all: Vec<Code> = found.iter().map(|(code, _)| code.clone()).collect();
+    found.retain(|(code, _)| {
+        !all.iter().any(|other| {
+            other.file.path() == code.file.path()
+                && other.range != code.range
+                && code.range.start <= other.range.start
+                && other.range.end <= code.range.end
+        })
+    });
+}
+
+struct Tracer<'l> {
+    locator: &'l Locator,
+    sought: Sought<'l>,
+    seen: BTreeSet<(PathBuf, usize, usize)>,
+    files: BTreeSet<PathBuf>,
+    found: Vec<Code>,
+    cut_short: bool,
+}
+
+impl Tracer<'_> {
+    /// Searches a piece of code and what it refers to.
+    fn visit(&mut self, code: &Code, lineage: &[ClassRef], depth: u32) {
+        let key = (code.file.path().to_owned(), code.range.start, code.range.end);
+        if self.seen.contains(&key) {
+            return;
+        }
+        self.files.insert(code.file.path().to_owned());
+        if self.seen.len() >= MAX_REGIONS || self.files.len() > MAX_FILES || depth > MAX_DEPTH {
+            self.cut_short = true;
+            return;
+        }
+        self.seen.insert(key);
+        let Some(root) = code.file.root() else { return };
+        let Some(node) = root.descendant_for_byte_range(code.range.start, code.range.end) else {
+            return;
+        };
+        let region = Region::deep(node);
+        self.search(&code.file, &region);
+        for node in region.nodes() {
+            self.follow(&code.file, node, lineage, depth);
+        }
+    }
+
+    fn search(&mut self, file: &Arc<PythonFile>, region: &Region<'_>) {
+        let mut add = |node: Node<'_>| {
+            let code = Code { file: Arc::clone(file), range: node.byte_range() };
+            if !self.found.iter().any(|known| same(known, &code)) {
+                self.found.push(code);
+            }
+        };
+        match self.sought {
+            Sought::Patterns(patterns) => {
+                for pattern in patterns {
+                    for (node, _) in pattern.find_in(file, region) {
+                        add(node);
+                    }
+                }
+            }
+            Sought::Submodule(attribute) => {
+                let own = format!("self.{attribute}");
+                for node in region.nodes().filter(|node| node.kind() == "call") {
+                    let Some(function) = node.child_by_field_name("function") else { continue };
+                    let called = match function.kind() {
+                        "subscript" => function.child_by_field_name("value"),
+                        _ => Some(function),
+                    };
+                    if called.is_some_and(|called| file.node_text(called) == own) {
+                        add(node);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes where a node refers to.
+    fn follow(&mut self, file: &Arc<PythonFile>, node: Node<'_>, lineage: &[ClassRef], depth: u32) {
+        match node.kind() {
+            "call" => self.follow_call(file, node, lineage, depth),
+            "identifier" if is_use(node) => self.follow_name(file, node, lineage, depth),
+            "attribute" => {
+                let object = node.child_by_field_name("object");
+                let name = node.child_by_field_name("attribute");
+                let (Some(object), Some(name)) = (object, name) else { return };
+                let called = node.parent().is_some_and(|parent| {
+                    parent.kind() == "call"
+                        && parent
+                            .child_by_field_name("function")
+                            .is_some_and(|f| f.id() == node.id())
+                });
+                // What is called is a submodule or method, not a value that holds the literal.
+                if file.node_text(object) == "self" && !called {
+                    let name = file.node_text(name);
+                    for code in self.locator.attribute(lineage, name) {
+                        self.visit(&code, lineage, depth + 1);
+                    }
+                    if let Some(property) = self.locator.method(lineage, name) {
+                        self.visit(&property, lineage, depth + 1);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn follow_call(
+        &mut self,
+        file: &Arc<PythonFile>,
+        call: Node<'_>,
+        lineage: &[ClassRef],
+        depth: u32,
+    ) {
+        let Some(function) = call.child_by_field_name("function") else { return };
+        let locator = self.locator;
+        match function.kind() {
+            "identifier" => {
+                if let Some(code) = locator.function(file, file.node_text(function)) {
+                    self.visit(&code, &[], depth + 1);
+                }
+            }
+            "attribute" => {
+                let object = function.child_by_field_name("object");
+                let name = function.child_by_field_name("attribute");
+                let (Some(object), Some(name)) = (object, name) else { return };
+                let (object_text, name) = (file.node_text(object), file.node_text(name));
+                if object_text == "self" || object_text == "cls" {
+                    if let Some(code) = locator.method(lineage, name) {
+                        self.visit(&code, lineage, depth + 1);
+                    }
+                } else if object_text == "super()" {
+                    let bases = lineage.get(1..).unwrap_or_default();
+                    if let Some(code) = locator.method(bases, name) {
+                        self.visit(&code, lineage, depth + 1);
+                    }
+                } else if let Some(attribute) = object_text.strip_prefix("self.") {
+                    // `self.cache.update(k)` where `self.cache = Cache(…)`.
+                    if let Some(class) = self.class_of_attribute(lineage, attribute) {
+                        let lineage = locator.lineage(&class);
+                        if let Some(code) = locator.method(&lineage, name) {
+                            self.visit(&code, &lineage, depth + 1);
+                        }
+                    }
+                } else if object.kind() == "identifier" {
+                    if let Some(class) = locator.class(file, object_text) {
+                        let lineage = locator.lineage(&class);
+                        if let Some(code) = locator.method(&lineage, name) {
+                            self.visit(&code, &lineage, depth + 1);
+                        }
+                    } else if let Some(other) = locator.module_named(file, object_text) {
+                        if let Some(code) = locator.function(&other, name) {
+                            self.visit(&code, &[], depth + 1);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The author's class of a submodule, if one assignment makes it.
+    fn class_of_attribute(&self, lineage: &[ClassRef], attribute: &str) -> Option<ClassRef> {
+        let made = self.locator.attribute(lineage, attribute);
+        let [code] = made.as_slice() else { return None };
+        let node = code.file.root()?.descendant_for_byte_range(code.range.start, code.range.end)?;
+        let right = node.child_by_field_name("right")?;
+        let function = right.child_by_field_name("function")?;
+        self.locator.class(&code.file, code.file.node_text(function))
+    }
+
+    fn follow_name(
+        &mut self,
+        file: &Arc<PythonFile>,
+        node: Node<'_>,
+        lineage: &[ClassRef],
+        depth: u32,
+    ) {
+        let name = file.node_text(node);
+        let body = enclosing_function(node).and_then(|function| function.body());
+        let mut statement = node;
+        while let Some(parent) = statement.parent() {
+            if parent.kind() == "block" || parent.kind() == "module" {
+                break;
+            }
+            statement = parent;
+        }
+        let mut values: Vec<Code> = Vec::new();
+        if let Some(body) = body {
+            for value in assignments_to(file, body, name, statement.start_byte()) {
+                values.push(Code { file: Arc::clone(file), range: value.byte_range() });
+            }
+        }
+        if values.is_empty() {
+            for value in top_level_assignments(file, name) {
+                values.push(Code { file: Arc::clone(file), range: value.byte_range() });
+            }
+        }
+        if values.is_empty() {
+            if let Some(import) = file.imports().get(name) {
+                if let (Some(member), Some(other)) =
+                    (&import.member, self.locator.module(file, &import.module))
+                {
+                    for value in top_level_assignments(&other, member) {
+                        values.push(Code { file: Arc::clone(&other), range: value.byte_range() });
+                    }
+                }
+            }
+        }
+        for code in values {
+            // A name of the same function is no step away.
+            self.visit(&code, lineage, depth);
+        }
+    }
+}
+
+/// Whether an identifier is read, not bound, called or named as a keyword.
+fn is_use(node: Node<'_>) -> bool {
+    let Some(parent) = node.parent() else { return false };
+    let field = |name: &str| parent.child_by_field_name(name).is_some_and(|f| f.id() == node.id());
+    match parent.kind() {
+        "attribute" => field("object"),
+        "keyword_argument" => field("value"),
+        "call" => !field("function"),
+        "assignment" | "for_statement" | "for_in_clause" => !field("left"),
+        "pattern_list"
+        | "parameters"
+        | "function_definition"
+        | "class_definition"
+        | "aliased_import"
+        | "dotted_name" => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use crate::findings::source::locate::SourceOptions;
+
+    /// Traces `float("-inf")` from the line of `main.py` that ends in `# here`; gives
+    /// `file:line:column ← expression`.
+    fn from_here(files: &[(&str, &str)]) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let options =
+            SourceOptions { working_folder: dir.path().to_owned(), ..SourceOptions::default() };
+        let locator = Locator::new(options, std::path::Path::new("a.pt2"));
+        let file = locator.read(&dir.path().join("main.py")).unwrap();
+        let line = file.text().lines().position(|line| line.ends_with("# here")).unwrap() + 1;
+        let region = crate::findings::source::expression::regions(&file, line as u32)
+            .into_iter()
+            .next_back()
+            .unwrap();
+        let class = ClassRef::around(&file, &region.node.byte_range());
+        let patterns = [Pattern::parse("float(\"-inf\")").unwrap()];
+        let trace = trace(&locator, &file, &region, class.as_ref(), Sought::Patterns(&patterns));
+        let mut shown: Vec<String> = trace
+            .found
+            .iter()
+            .map(|(code, origin)| {
+                let at = code.file.position(code.range.start);
+                let name = code.file.path().strip_prefix(dir.path()).unwrap().display();
+                let origin = file.text().get(origin.clone()).unwrap();
+                format!("{name}:{}:{} ← {origin}", at.line, at.column)
+            })
+            .collect();
+        shown.sort();
+        shown
+    }
+
+    #[test]
+    fn a_helper_of_the_file() {
+        let text = "\
+def make(s):
+    m = torch.full((s, s), float('-inf'))
+    return m.triu(1)
+
+class A(nn.Module):
+    def forward(self, x):
+        m = make(x.shape[1])  # here
+        return x + m
+";
+        assert_eq!(from_here(&[("main.py", text)]), ["main.py:2:28 ← make(x.shape[1])"]);
+    }
+
+    #[test]
+    fn a_method_of_a_base_class_in_another_file() {
+        let base = "\
+class Base(nn.Module):
+    def _mask(self, s):
+        return self._value() * 2
+    def _value(self):
+        return float('-inf')
+";
+        let text = "\
+from .base import Base as B
+
+class A(B):
+    def forward(self, x):
+        return x + self._mask(3)  # here
+";
+        let files = [("main.py", text), ("base.py", base)];
+        assert_eq!(from_here(&files), ["base.py:5:16 ← self._mask(3)"]);
+    }
+
+    #[test]
+    fn a_name_assigned_above_and_a_constant_of_the_module() {
+        let text = "\
+NEG = float('-inf')
+
+class A(nn.Module):
+    def forward(self, x):
+        m = torch.full((2, 2), NEG)
+        m = m.triu(1)
+        return x + m  # here
+";
+        assert_eq!(from_here(&[("main.py", text)]), ["main.py:1:7 ← m"]);
+    }
+
+    #[test]
+    fn a_registered_buffer() {
+        let text = "\
+class A(nn.Module):
+    def __init__(self):
+        self.register_buffer('mask', torch.full((2, 2), float('-inf')).triu(1))
+
+    def forward(self, x):
+        return x + self.mask[:2]  # here
+";
+        assert_eq!(from_here(&[("main.py", text)]), ["main.py:3:57 ← self.mask"]);
+    }
+
+    #[test]
+    fn a_method_of_a_submodule_that_is_no_module_call() {
+        let text = "\
+class Masks:
+    def causal(self):
+        return float('-inf')
+
+class A(nn.Module):
+    def __init__(self):
+        self.masks = Masks()
+
+    def forward(self, x):
+        return x + self.masks.causal()  # here
+";
+        assert_eq!(from_here(&[("main.py", text)]), ["main.py:3:16 ← self.masks.causal()"]);
+    }
+
+    #[test]
+    fn functions_behind_a_module_name() {
+        let masks = "def make():\n    return float('-inf')\n";
+        for import in ["from pkg import masks", "import pkg.masks as masks"] {
+            let text = format!(
+                "{import}\n\nclass A:\n    def forward(self, x):\n        return x + masks.make()  # here\n"
+            );
+            let files = [("main.py", text.as_str()), ("pkg/masks.py", masks)];
+            assert_eq!(from_here(&files), ["pkg/masks.py:2:12 ← masks.make()"], "{import}");
+        }
+    }
+
+    #[test]
+    fn two_causes_are_two_answers() {
+        let text = "\
+def make(a):
+    if a:
+        return float('-inf')
+    return float('-inf')
+
+class A:
+    def forward(self, x):
+        return x + make(1)  # here
+";
+        assert_eq!(from_here(&[("main.py", text)]).len(), 2);
+    }
+
+    #[test]
+    fn functions_that_call_each_other_end() {
+        let text = "\
+def a():
+    return b()
+def b():
+    return a()
+class A:
+    def forward(self, x):
+        return x + a()  # here
+";
+        assert!(from_here(&[("main.py", text)]).is_empty());
+    }
+}
