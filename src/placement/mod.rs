@@ -12,6 +12,8 @@ mod edge;
 mod eligibility;
 mod runs;
 mod table;
+#[cfg(test)]
+mod tests;
 mod what_if;
 
 pub use eligibility::{Reason, ReasonId, RuleVerdict, Verdict};
