@@ -6,6 +6,7 @@
 //! them. Others are questions about one value or node (axis roles, constant summaries).
 
 pub mod catalogue;
+pub mod cost;
 mod record;
 
 pub use record::{Field, Record};
@@ -34,4 +35,10 @@ impl<'p> Facts<'p> {
     pub fn records(&self, _function: FunctionId, _fact: &str) -> &[Record] {
         &[]
     }
+}
+
+/// Whether a node's results depend on no input.
+pub(crate) fn is_constant(node: &crate::graph::Node) -> bool {
+    matches!(node.kind, crate::graph::NodeKind::Constant(_))
+        || node.flags.contains(crate::graph::NodeFlags::CONSTANT_WORK)
 }

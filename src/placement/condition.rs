@@ -2,9 +2,9 @@
 
 use super::edge::Edges;
 use super::table::{AttributeTest, Condition, DimTest, OperandTest, Range};
+use crate::facts::is_constant;
 use crate::graph::{
-    Attr, DType, Function, Node, NodeFlags, NodeId, NodeKind, Payload, Program, ShapeId, Value,
-    ValueId,
+    Attr, DType, Function, NodeFlags, NodeId, NodeKind, Payload, Program, ShapeId, Value, ValueId,
 };
 use crate::target::Target;
 
@@ -246,9 +246,4 @@ fn number_holds(attr: &Attr, item: Option<i64>, range: &Range) -> bool {
         },
         _ => attr.as_float().is_some_and(|number| range.holds(number)),
     }
-}
-
-/// Whether a node's results depend on no input.
-pub(super) fn is_constant(node: &Node) -> bool {
-    matches!(node.kind, NodeKind::Constant(_)) || node.flags.contains(NodeFlags::CONSTANT_WORK)
 }

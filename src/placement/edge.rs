@@ -1,7 +1,7 @@
 //! The edges of a function: casts and index preparation right behind its inputs or right before its
 //! outputs, which have no colour of their own; and what prepares run-time indices anywhere.
 
-use super::condition::is_constant;
+use crate::facts::is_constant;
 use crate::graph::{Category, Function, NodeFlags, NodeId, NodeKind, Op, Program};
 
 const AT_INPUT: u8 = 1;

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use super::condition::{Ground, Witness};
 use super::edge::Edges;
 use super::table::{Row, Table};
-use crate::graph::{Function, NodeId, Program};
+use crate::facts::is_constant;
+use crate::graph::{Function, NodeId, NodeKind, Program};
 use crate::target::Target;
 
 /// What a rule with `effect: off-unit` said: these nodes cannot stay on the unit.
@@ -76,7 +77,8 @@ pub(super) fn judge(
     let mut known: HashMap<(*const Row, String), ReasonId> = HashMap::new();
     if let Some(table) = Table::of(target) {
         for (id, node) in function.nodes() {
-            if !function.is_work(id) {
+            // Transparent ops are judged too: a planner sees them, though they count as no work.
+            if node.kind != NodeKind::Op || is_constant(node) {
                 continue;
             }
             let answer = table

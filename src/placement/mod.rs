@@ -8,9 +8,12 @@
 //! ```
 
 mod condition;
+mod cuts;
 mod edge;
 mod eligibility;
+mod estimate;
 mod runs;
+mod segmenter;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -20,11 +23,12 @@ pub use eligibility::{Reason, ReasonId, RuleVerdict, Verdict};
 
 use std::collections::HashMap;
 
-use crate::graph::{Function, FunctionId, NodeFlags, NodeId, NodeKind, Program, ValueId};
-use crate::target::Target;
-use condition::is_constant;
+use crate::facts::{cost, is_constant};
+use crate::graph::{Function, FunctionId, NodeId, NodeKind, Program, ValueId};
+use crate::target::{Runtime, Target, Unit};
 use edge::Edges;
 use runs::{Colour, NO_RUN};
+use segmenter::Path;
 
 /// Milliseconds a region boundary cost in a measured case, with where that was: shown beside
 /// counts, never added up to a promise.
@@ -49,6 +53,8 @@ pub struct NodePlacement {
     pub verdict: Verdict,
     /// Where the compiler would put it: on the unit or not; `None` if unknown or no work.
     pub predicted: Option<bool>,
+    /// Both sides cost the same by the estimates: the prediction may as well be the other.
+    pub tie: bool,
     /// The region it falls into, an index of [`Placement::regions`].
     pub region: Option<u32>,
     /// On-unit work lies before it on some path.
@@ -83,6 +89,16 @@ pub struct Region {
     pub first: NodeId,
     /// Its last op in program order.
     pub last: NodeId,
+    /// Operations of its ops (a multiply and an add count as two); static sizes only.
+    pub flops: u64,
+    /// Bytes that its ops read and write, weights included; static sizes only.
+    pub bytes: u64,
+}
+
+impl Region {
+    fn starting_at(node: NodeId) -> Region {
+        Region { ops: 0, unknown: 0, first: node, last: node, flops: 0, bytes: 0 }
+    }
 }
 
 /// What lies between one region and the next.
@@ -158,6 +174,7 @@ pub struct Placement {
     /// Of these, unknown.
     pub unknown: u32,
     colours: Vec<Colour>,
+    path: Option<Path>,
 }
 
 impl Placement {
@@ -178,6 +195,10 @@ impl Placement {
 
     /// How many regions there would be fewer if these nodes were gone. One walk over the function.
     pub fn regions_added(&self, function: &Function, nodes: &[NodeId]) -> u32 {
+        let now = self.regions.len() as u32;
+        if let Some(path) = &self.path {
+            return now.saturating_sub(path.without(nodes).count(&|_| false));
+        }
         let mut colours = self.colours.clone();
         for node in nodes {
             if let Some(colour @ Colour::Off(_)) = colours.get_mut(node.0 as usize) {
@@ -185,7 +206,7 @@ impl Placement {
             }
         }
         let (_, without) = runs::assign(function, &colours);
-        (self.regions.len() as u32).saturating_sub(without.regions)
+        now.saturating_sub(without.regions)
     }
 }
 
@@ -202,32 +223,26 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
             let at = id.0 as usize;
             match verdicts[at].eligible {
                 _ if is_constant(node) || node.kind == NodeKind::Output => Colour::Absent,
-                _ if edges.at_edge(id) => Colour::Neutral,
+                _ if edges.at_edge(id) || !function.is_work(id) => Colour::Neutral,
                 Some(true) => Colour::On,
                 Some(false) => Colour::Off(group_of[at]),
                 None => Colour::Neutral,
             }
         })
         .collect();
-    let (mut run, runs) = runs::assign(function, &colours);
-    lead_in(function, &colours, &mut run);
     let (before, after) = runs::on_before_and_after(function, &colours);
-    let contracted = runs::Contracted::of(function, &colours);
-
-    let first_on = u32::from(!runs.starts_on);
-    let lowest = colours
-        .iter()
-        .zip(&run)
-        .filter(|(colour, _)| **colour == Colour::On)
-        .map(|(_, run)| *run)
-        .min()
-        .unwrap_or(first_on);
+    let layout =
+        if request.target.unit == Unit::NeuralEngine && request.target.runtime == Runtime::CoreMl {
+            Layout::by_path(program, function, &verdicts, &group_of)
+        } else {
+            Layout::by_order(function, &verdicts, &colours)
+        };
     let mut placement = Placement {
         function: id,
         target: request.target,
         nodes: Vec::with_capacity(function.len()),
         reasons,
-        regions: Vec::with_capacity(runs.regions as usize),
+        regions: Vec::new(),
         regions_program_order: runs::program_order(function, &colours),
         cuts: Vec::new(),
         groups: Vec::new(),
@@ -238,20 +253,17 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
         off_unit: 0,
         unknown: 0,
         colours,
+        path: None,
     };
     for node in function.node_ids() {
         let at = node.0 as usize;
         let verdict = verdicts[at];
         let work = function.is_work(node);
-        let in_region = work
-            && verdict.eligible != Some(false)
-            && run[at] != NO_RUN
-            && run[at] % 2 == first_on
-            && run[at] >= lowest;
-        let region = in_region.then(|| (run[at] - lowest) / 2);
+        let region = layout.region[at];
         placement.nodes.push(NodePlacement {
             verdict,
-            predicted: verdict.eligible.filter(|_| work),
+            predicted: layout.predicted[at],
+            tie: layout.tie[at],
             region,
             on_before: before[at],
             on_after: after[at],
@@ -268,14 +280,19 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
         if let Some(region) = region {
             // Regions come up in any order when the order is not the program's.
             while placement.regions.len() <= region as usize {
-                placement.regions.push(Region { ops: 0, unknown: 0, first: node, last: node });
+                placement.regions.push(Region::starting_at(node));
             }
+            let cost = cost::cost(program, function, node);
             let region = &mut placement.regions[region as usize];
             if region.ops == 0 {
                 region.first = node;
             }
-            region.ops += 1;
-            region.unknown += u32::from(verdict.eligible.is_none());
+            if work {
+                region.ops += 1;
+                region.unknown += u32::from(verdict.eligible.is_none());
+            }
+            region.flops = region.flops.saturating_add(cost.flops).saturating_add(cost.other);
+            region.bytes = region.bytes.saturating_add(cost.bytes());
             region.last = node;
         }
     }
@@ -283,13 +300,115 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
         group.interior =
             group.nodes.iter().filter(|node| placement.node(**node).is_interior()).count() as u32;
     }
-    cuts(program, function, &run, &group_of, lowest, &mut placement);
-    added(&contracted, &mut groups, runs.regions);
-    let ranking = what_if::rank(&contracted, &groups, runs);
+    cuts::fill(program, function, &layout.gap, &group_of, &mut placement);
+    let regions = placement.regions.len() as u32;
+    let ranking = match &layout.path {
+        Some(path) => {
+            let mut count = |gone: &dyn Fn(u32) -> bool| path.count(gone);
+            what_if::added(&mut count, path.len(), &mut groups, regions);
+            what_if::rank(&mut count, path.len(), &groups, regions)
+        }
+        None => {
+            let contracted = runs::Contracted::of(function, &placement.colours);
+            let mut scratch = Vec::new();
+            let mut count =
+                |gone: &dyn Fn(u32) -> bool| contracted.count(gone, &mut scratch).regions;
+            what_if::added(&mut count, contracted.size(), &mut groups, regions);
+            what_if::rank(&mut count, contracted.size(), &groups, regions)
+        }
+    };
     placement.what_if = ranking.steps;
     placement.what_if_skipped = ranking.skipped;
     placement.groups = groups;
+    placement.path = layout.path;
     placement
+}
+
+/// Where a way of choosing put the nodes, by node id.
+struct Layout {
+    predicted: Vec<Option<bool>>,
+    tie: Vec<bool>,
+    region: Vec<Option<u32>>,
+    /// The region that the gap an op lies in follows.
+    gap: Vec<Option<u32>>,
+    path: Option<Path>,
+}
+
+impl Layout {
+    fn empty(len: usize) -> Layout {
+        Layout {
+            predicted: vec![None; len],
+            tie: vec![false; len],
+            region: vec![None; len],
+            gap: vec![None; len],
+            path: None,
+        }
+    }
+
+    /// By the order that keeps switches fewest.
+    fn by_order(function: &Function, verdicts: &[Verdict], colours: &[Colour]) -> Layout {
+        let (mut run, runs) = runs::assign(function, colours);
+        lead_in(function, colours, &mut run);
+        let first_on = u32::from(!runs.starts_on);
+        let lowest = colours
+            .iter()
+            .zip(&run)
+            .filter(|(colour, _)| **colour == Colour::On)
+            .map(|(_, run)| *run)
+            .min();
+        let mut layout = Layout::empty(function.len());
+        for id in function.node_ids().filter(|&id| function.is_work(id)) {
+            let at = id.0 as usize;
+            let eligible = verdicts[at].eligible;
+            layout.predicted[at] = eligible;
+            let Some(lowest) = lowest.filter(|&low| run[at] != NO_RUN && run[at] >= low) else {
+                continue;
+            };
+            let nearest = (run[at] - lowest) / 2;
+            if eligible != Some(false) && run[at] % 2 == first_on {
+                layout.region[at] = Some(nearest);
+            } else if run[at] % 2 != first_on {
+                layout.gap[at] = Some(nearest);
+            }
+        }
+        layout
+    }
+
+    /// By the cheapest path in program order.
+    fn by_path(
+        program: &Program,
+        function: &Function,
+        verdicts: &[Verdict],
+        group_of: &[u32],
+    ) -> Layout {
+        // Here every op counts, at the edge or transparent: each is an op to the planner.
+        let colours: Vec<Colour> = function
+            .nodes()
+            .map(|(id, node)| match verdicts[id.0 as usize].eligible {
+                _ if is_constant(node) || node.kind != NodeKind::Op => Colour::Absent,
+                Some(false) => Colour::Off(group_of[id.0 as usize]),
+                _ => Colour::On,
+            })
+            .collect();
+        let path = Path::of(program, function, &colours);
+        let mut layout = Layout::empty(function.len());
+        let mut regions = 0u32;
+        let mut before = false;
+        for put in path.choose() {
+            let at = put.node.0 as usize;
+            if put.on_engine {
+                regions += u32::from(!before);
+                layout.region[at] = Some(regions - 1);
+            } else {
+                layout.gap[at] = regions.checked_sub(1);
+            }
+            before = put.on_engine;
+            layout.tie[at] = put.tie;
+            layout.predicted[at] = verdicts[at].eligible.map(|_| put.on_engine);
+        }
+        layout.path = Some(path);
+        layout
+    }
 }
 
 /// Gives the neutral ops before all colour the run of the first op that uses them.
@@ -327,6 +446,9 @@ fn group(
         else {
             continue;
         };
+        if !function.is_work(id) {
+            continue;
+        }
         let line = match line_of {
             Some(line_of) => line_of(id),
             None => recorded_line(program, function, id),
@@ -353,118 +475,5 @@ fn recorded_line(program: &Program, function: &Function, id: NodeId) -> u64 {
     match own.or_else(|| sources.frames(stack).next_back()) {
         Some(frame) => u64::from(frame.file.0) << 32 | u64::from(frame.line),
         None => u64::MAX - u64::from(id.0),
-    }
-}
-
-/// Fills [`Placement::cuts`].
-fn cuts(
-    program: &Program,
-    function: &Function,
-    run: &[u32],
-    group_of: &[u32],
-    lowest: u32,
-    placement: &mut Placement,
-) {
-    let regions = placement.regions.len() as u32;
-    if regions < 2 {
-        return;
-    }
-    let mut cuts: Vec<Cut> = (0..regions - 1)
-        .map(|after_region| Cut {
-            after_region,
-            nodes: Vec::new(),
-            groups: Vec::new(),
-            crossing: Vec::new(),
-            crossing_bytes: Some(0),
-        })
-        .collect();
-    for id in function.node_ids() {
-        let at = id.0 as usize;
-        if !placement.node(id).is_interior() || run[at] == NO_RUN || run[at] < lowest {
-            continue;
-        }
-        let Some(cut) = cuts.get_mut(((run[at] - lowest) / 2) as usize) else { continue };
-        cut.nodes.push(id);
-        let on = |node: NodeId| placement.colours[node.0 as usize] == Colour::On;
-        for operand in function.operands(id) {
-            if source_is(function, operand.value, &on) {
-                cut.crossing.push(operand.value);
-            }
-        }
-        for value in function.results(id) {
-            if used_by(function, value, &on) {
-                cut.crossing.push(value);
-            }
-        }
-    }
-    for cut in &mut cuts {
-        cut.crossing.sort_unstable();
-        cut.crossing.dedup();
-        cut.crossing_bytes = cut.crossing.iter().try_fold(0u64, |sum, &value| {
-            let value = function.value(value);
-            let elements = program.shapes.get(value.shape).elements()?;
-            Some(sum.saturating_add(value.dtype.bytes(elements)))
-        });
-        let mut counts: Vec<(u32, u32)> = Vec::new();
-        for node in &cut.nodes {
-            let group = group_of[node.0 as usize];
-            match counts.iter_mut().find(|(known, _)| *known == group) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((group, 1)),
-            }
-        }
-        counts.sort_by_key(|&(group, count)| (std::cmp::Reverse(count), group));
-        cut.groups = counts.into_iter().map(|(group, _)| group).collect();
-    }
-    placement.cuts = cuts;
-}
-
-/// Whether a value comes from such a node, looking through transparent ops.
-fn source_is(function: &Function, mut value: ValueId, wanted: &dyn Fn(NodeId) -> bool) -> bool {
-    for _ in 0..64 {
-        let node = function.producer(value);
-        if wanted(node) {
-            return true;
-        }
-        if !function.node(node).flags.contains(NodeFlags::TRANSPARENT) {
-            return false;
-        }
-        match function.operands(node).first() {
-            Some(operand) => value = operand.value,
-            None => return false,
-        }
-    }
-    false
-}
-
-/// Whether such a node uses a value, looking through transparent ops.
-fn used_by(function: &Function, value: ValueId, wanted: &dyn Fn(NodeId) -> bool) -> bool {
-    let mut open = vec![value];
-    let mut looked = 0;
-    while let Some(value) = open.pop() {
-        for (user, _) in function.uses(value) {
-            looked += 1;
-            if wanted(user) {
-                return true;
-            }
-            if looked < 64 && function.node(user).flags.contains(NodeFlags::TRANSPARENT) {
-                open.extend(function.result(user));
-            }
-        }
-    }
-    false
-}
-
-/// Fills [`Group::regions_added`], within the same budget as the ranking.
-fn added(graph: &runs::Contracted, groups: &mut [Group], regions: u32) {
-    let mut left = what_if::BUDGET / graph.size().max(1);
-    let mut scratch = Vec::new();
-    for (at, group) in groups.iter_mut().enumerate() {
-        if group.interior == 0 || left == 0 {
-            continue;
-        }
-        left -= 1;
-        let without = graph.count(&|g| g as usize == at, &mut scratch).regions;
-        group.regions_added = regions.saturating_sub(without);
     }
 }

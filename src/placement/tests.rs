@@ -349,6 +349,68 @@ fn core_ml_sends_index_preparation_and_the_gather_to_the_cpu() {
     assert_eq!(placement.node(node(&program, "a")).verdict.eligible, Some(true));
 }
 
+/// `n` 3×3 convs 64→64 over 32×32, one after the other.
+fn convs(n: usize) -> String {
+    let mut text = "w = const : f16 64x64x3x3\nh0 = input : f16 1x64x32x32\n".to_owned();
+    for at in 0..n {
+        text += &format!("h{} = conv h{at} w : f16 1x64x32x32\n", at + 1);
+    }
+    text
+}
+
+#[test]
+fn core_ml_keeps_one_small_conv_on_the_cpu_and_sends_four_to_the_unit() {
+    // P-04: the whole must save a quarter of a millisecond by the planner's estimates.
+    for (n, regions) in [(1, 0), (4, 1)] {
+        let program = write(&format!("{}y = out h{n}", convs(n)));
+        let placement = placed_for(&program, Runtime::CoreMl, &[]);
+        assert_eq!(placement.regions.len(), regions, "{n} convs");
+        assert_eq!(placement.eligible, n as u32);
+        let conv = placement.node(node(&program, "h1"));
+        assert_eq!(conv.predicted, Some(regions == 1));
+    }
+}
+
+#[test]
+fn core_ml_pulls_a_short_tail_off_with_the_op_that_cannot_stay() {
+    // Before the tan there is enough to open a stretch, behind it there is not.
+    let program = write(&format!(
+        "{}t = tan h6 : f16 1x64x32x32 @9\nr = relu t : f16 1x64x32x32\ny = out r",
+        convs(6)
+    ));
+    let placement = placed_for(&program, Runtime::CoreMl, &[]);
+    assert_eq!(placement.regions.len(), 1);
+    assert_eq!(placement.node(node(&program, "r")).predicted, Some(false));
+    assert_eq!(placement.node(node(&program, "r")).verdict.eligible, Some(true));
+}
+
+#[test]
+fn core_ml_counts_what_a_fix_would_join() {
+    let mut text = convs(8);
+    text += "t = tan h8 : f16 1x64x32x32 @9\ng0 = relu t : f16 1x64x32x32\n";
+    for at in 0..8 {
+        text += &format!("g{} = conv g{at} w : f16 1x64x32x32\n", at + 1);
+    }
+    let program = write(&format!("{text}y = out g8"));
+    let placement = placed_for(&program, Runtime::CoreMl, &[]);
+    assert_eq!(placement.regions.len(), 2);
+    assert_eq!(names(&program, &placement.cuts[0].nodes), ["t"]);
+    assert_eq!(placement.cuts[0].crossing_bytes, Some(2 * 131_072));
+    let steps: Vec<(u32, u32)> =
+        placement.what_if.iter().map(|s| (s.regions_before, s.regions_after)).collect();
+    assert_eq!(steps, [(2, 1)]);
+    let function = program.function(FunctionId(0));
+    assert_eq!(placement.regions_added(function, &[node(&program, "t")]), 1);
+}
+
+#[test]
+fn a_last_op_that_costs_the_same_on_both_sides_is_a_tie() {
+    let program = write(&format!("{}r = relu h4 : f16 1x64x32x32\ny = out r", convs(4)));
+    let placement = placed_for(&program, Runtime::CoreMl, &[]);
+    assert!(placement.node(node(&program, "r")).tie);
+    assert!(!placement.node(node(&program, "h2")).tie);
+}
+
 #[test]
 fn the_dim_cap_depends_on_the_chip() {
     let program = write("x = input : f16 1x8x1x20000\na = relu x : f16 1x8x1x20000\ny = out a");
@@ -370,5 +432,71 @@ fn every_no_of_every_table_is_explained() {
             assert!(!row.evidence.is_empty(), "{}: {}", table.file, row.name);
         }
         assert!(table.by_op.len() == Op::all().count(), "{}", table.file);
+    }
+}
+
+/// A measurement, not a check: `cargo test --release --lib -- --ignored --nocapture placement_takes`.
+#[test]
+#[ignore = "prints a time"]
+#[allow(clippy::print_stdout)]
+fn placement_takes_little_time_on_100_000_ops() {
+    for (lines, runtime) in [
+        (3, Runtime::CoreAi),
+        (2_000, Runtime::CoreAi),
+        (3, Runtime::CoreMl),
+        (2_000, Runtime::CoreMl),
+    ] {
+        let mut program = Program::new("big".into(), Format::Pt2);
+        let mut draft = Draft::default();
+        let shape = program.shapes.intern_static(&[1, 64, 1, 64]);
+        let input = program.names.intern("input");
+        let mut push =
+            |draft: &mut Draft, program: &mut Program, op: Op, from: &[u32], dtype, line| {
+                let mut node = DraftNode::new(NodeKind::Op, Name::EMPTY);
+                node.op = op;
+                node.operands = from.iter().map(|&at| (input, (at, 0))).collect();
+                node.results.push((Name::EMPTY, dtype, shape, None));
+                let frame = program.sources.frame(Frame {
+                    file: input,
+                    line,
+                    column: 0,
+                    function: Name::EMPTY,
+                    text: Name::EMPTY,
+                    sha256: Name::EMPTY,
+                });
+                let stack = program.sources.stack(&[frame]);
+                node.provenance = program.sources.provenance(Provenance {
+                    stack,
+                    module: crate::graph::ModuleId::EMPTY,
+                    torch_op: Name::EMPTY,
+                });
+                draft.push(node)
+            };
+        let mut source = DraftNode::new(NodeKind::Input, Name::EMPTY);
+        source.results.push((Name::EMPTY, DType::F16, shape, None));
+        let mut last = draft.push(source);
+        for at in 0..12_500u32 {
+            let line = at % lines * 10;
+            let a = push(&mut draft, &mut program, Op::TANH, &[last], DType::F16, line);
+            let b = push(&mut draft, &mut program, Op::MUL, &[a, last], DType::F16, line + 1);
+            let c = push(&mut draft, &mut program, Op::CAST, &[b], DType::F32, line + 2);
+            let d = push(&mut draft, &mut program, Op::SOFTMAX, &[c], DType::F32, line + 2);
+            let e = push(&mut draft, &mut program, Op::CAST, &[d], DType::F16, line + 2);
+            let f = push(&mut draft, &mut program, Op::TAN, &[e], DType::F16, line + 3);
+            let g = push(&mut draft, &mut program, Op::RELU, &[f], DType::F16, line + 4);
+            last = push(&mut draft, &mut program, Op::ADD, &[g, b], DType::F16, line + 5);
+        }
+        program.functions.push(draft.freeze(Name::EMPTY, Name::EMPTY, FunctionRole::Entry));
+        let start = std::time::Instant::now();
+        let placement = placed_for(&program, runtime, &[]);
+        println!(
+            "{runtime}: {} ops, {} groups, {} regions, {} steps, {} skipped: {:?}",
+            placement.ops,
+            placement.groups.len(),
+            placement.regions.len(),
+            placement.what_if.len(),
+            placement.what_if_skipped,
+            start.elapsed()
+        );
     }
 }

@@ -4,7 +4,6 @@
 //! again until one region is left. A step that alone removes nothing (two faults in one gap) is kept
 //! only if a later step needs it.
 
-use super::runs::{Contracted, Runs};
 use super::{Group, WhatIf};
 
 /// Most nodes and uses looked at in one ranking: keeps a function of 100,000 ops that all differ far
@@ -18,29 +17,31 @@ pub(super) struct Ranking {
     pub(super) skipped: u32,
 }
 
-pub(super) fn rank(graph: &Contracted, groups: &[Group], now: Runs) -> Ranking {
+/// Counts regions with some groups gone.
+pub(super) type Count<'a> = dyn FnMut(&dyn Fn(u32) -> bool) -> u32 + 'a;
+
+/// Ranks the groups. `size` is what one count costs, in nodes and uses.
+pub(super) fn rank(count: &mut Count<'_>, size: usize, groups: &[Group], now: u32) -> Ranking {
     let mut ranking = Ranking::default();
     let mut candidates: Vec<u32> =
         (0..groups.len() as u32).filter(|&g| groups[g as usize].interior > 0).collect();
     // The largest first, so that a budget that runs out leaves out the smallest.
     candidates.sort_by_key(|&g| (std::cmp::Reverse(groups[g as usize].interior), g));
-    let cost = graph.size().max(1);
-    let mut left = BUDGET / cost;
+    let mut left = BUDGET / size.max(1);
     if candidates.len() > left {
         ranking.skipped = (candidates.len() - left) as u32;
         candidates.truncate(left);
     }
     let mut gone = vec![false; groups.len()];
-    let mut scratch = Vec::new();
     let mut order: Vec<u32> = Vec::new();
-    let mut regions = now.regions;
+    let mut regions = now;
     while regions > 1 && !candidates.is_empty() && left >= candidates.len() {
         left -= candidates.len();
         let best = candidates
             .iter()
             .enumerate()
             .map(|(at, &group)| {
-                let after = graph.count(&|g| g == group || gone[g as usize], &mut scratch).regions;
+                let after = count(&|g| g == group || is_gone(&gone, g));
                 // Fewest regions, then most ops; the first in program order between equals.
                 ((after, std::cmp::Reverse(groups[group as usize].nodes.len()), group), at)
             })
@@ -51,13 +52,10 @@ pub(super) fn rank(graph: &Contracted, groups: &[Group], now: Runs) -> Ranking {
         order.push(group);
         regions = after;
     }
-    // Steps at the end that removed nothing go, then any that the rest can do without.
-    let count = |order: &[u32], scratch: &mut Vec<[u32; 2]>| {
-        graph.count(&|g| order.contains(&g), scratch).regions
-    };
-    if regions == now.regions {
+    if regions >= now {
         return ranking;
     }
+    // What the rest can do without goes, the last first.
     for at in (0..order.len()).rev() {
         if left == 0 {
             break;
@@ -65,13 +63,13 @@ pub(super) fn rank(graph: &Contracted, groups: &[Group], now: Runs) -> Ranking {
         left -= 1;
         let without: Vec<u32> =
             order.iter().copied().enumerate().filter(|(i, _)| *i != at).map(|(_, g)| g).collect();
-        if count(&without, &mut scratch) <= regions {
+        if count(&|g| without.contains(&g)) <= regions {
             order = without;
         }
     }
-    let mut before = now.regions;
+    let mut before = now;
     for end in 1..=order.len() {
-        let after = count(&order[..end], &mut scratch);
+        let after = count(&|g| order[..end].contains(&g));
         let group = order[end - 1];
         ranking.steps.push(WhatIf {
             group,
@@ -82,4 +80,20 @@ pub(super) fn rank(graph: &Contracted, groups: &[Group], now: Runs) -> Ranking {
         before = after;
     }
     ranking
+}
+
+/// Fills [`Group::regions_added`], within the same budget as the ranking.
+pub(super) fn added(count: &mut Count<'_>, size: usize, groups: &mut [Group], now: u32) {
+    let mut left = BUDGET / size.max(1);
+    for (at, group) in groups.iter_mut().enumerate() {
+        if group.interior == 0 || left == 0 {
+            continue;
+        }
+        left -= 1;
+        group.regions_added = now.saturating_sub(count(&|g| g as usize == at));
+    }
+}
+
+fn is_gone(gone: &[bool], group: u32) -> bool {
+    gone.get(group as usize).copied().unwrap_or(false)
 }
