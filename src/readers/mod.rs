@@ -12,8 +12,12 @@ use std::path::{Path, PathBuf};
 use crate::graph::Program;
 
 mod coreml;
+mod detect;
 pub mod dialect;
 mod mil;
+pub mod normalize;
+mod pt2;
+pub mod source;
 
 /// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -71,11 +75,5 @@ pub struct ReadOptions {
 /// # Errors
 /// [`ReadError`] if the path is no model that this program knows, or the file is broken.
 pub fn read(path: &Path, options: ReadOptions) -> Result<Program, ReadError> {
-    if path.join("Manifest.json").is_file() {
-        return coreml::read_package(path, options);
-    }
-    if path.extension().is_some_and(|e| e == "mlmodel") {
-        return coreml::read_file(path, options);
-    }
-    Err(ReadError::broken(path, "not a model file that anelint knows"))
+    detect::read(path, options)
 }
