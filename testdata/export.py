@@ -23,6 +23,7 @@ import shutil
 import sys
 import time
 import warnings
+import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -209,6 +210,12 @@ def export_case(name, case, out, formats, report):
         program.example_inputs = samples if case.get("samples") else None
         torch.export.save(program, str(path))
         program.example_inputs = samples
+        if case.get("deflated"):
+            with zipfile.ZipFile(path) as stored:
+                members = [(m, stored.read(m)) for m in stored.namelist()]
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as small:
+                for member, data in members:
+                    small.writestr(zipfile.ZipInfo(member), data, zipfile.ZIP_DEFLATED)
         return program
 
     wanted = [f for f in formats if case.get(f, f not in ("strict", "release"))]
@@ -285,13 +292,9 @@ EXPECT = re.compile(r"#\s*expect(?:\[[\w-]+\])?:")
 
 def untraced(case, where, plain):
     """Expected places that the trace does not name: a slip of the author, found at once."""
-    recorded = set()
-    for path in [plain]:
-        import zipfile
-
-        with zipfile.ZipFile(path) as archive:
-            text = archive.read(next(n for n in archive.namelist() if n.endswith("models/model.json"))).decode()
-        recorded = set(re.findall(r'File \\"((?:cases|models|mutations)/\w+\.py)\\", line (\d+)', text))
+    with zipfile.ZipFile(plain) as archive:
+        text = archive.read(next(n for n in archive.namelist() if n.endswith("models/model.json"))).decode()
+    recorded = set(re.findall(r'File \\"((?:cases|models|mutations)/\w+\.py)\\", line (\d+)', text))
     missing = []
     for file, first, last in where:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
