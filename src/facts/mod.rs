@@ -5,24 +5,86 @@
 //! their fields, so that the rule checker can tell a typo at build time, and [`Facts::records`] gives
 //! them. Others are questions about one value or node (axis roles, constant summaries).
 
+mod attention;
+mod attention_mask;
+mod attention_source;
+mod axes;
 pub mod catalogue;
+mod constants;
+mod contraction;
 pub mod cost;
+mod fold;
+mod masks;
+mod range;
 mod record;
+mod rope;
+mod rope_heads;
+mod rope_table;
+#[cfg(test)]
+mod testing;
+mod uses;
+mod view;
 
+use std::sync::OnceLock;
+
+pub use constants::{ConstantScan, SquareScan};
+pub use fold::{Folded, Triangle};
+pub use range::Range;
 pub use record::{Field, Record};
 
-use crate::graph::{FunctionId, Program};
+use crate::graph::{ConstantId, FunctionId, Program, ValueId, ValueSummary};
+use attention::Attention;
+use fold::Folds;
+use rope::{Rope, Ropes};
+use uses::Uses;
+use view::{View, Words};
+
+/// How far facts may look.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FactOptions {
+    /// Read the values of parameters too (`--scan-weights`).
+    pub scan_weights: bool,
+}
 
 /// The facts of one program. Everything is lazy; sharing between threads is fine.
 #[derive(Debug)]
 pub struct Facts<'p> {
     program: &'p Program,
+    options: FactOptions,
+    words: Words,
+    readable: OnceLock<Vec<bool>>,
+    scans: Vec<OnceLock<Option<Box<ConstantScan>>>>,
+    functions: Vec<FunctionFacts>,
+}
+
+/// What is known of one function so far.
+#[derive(Debug, Default)]
+struct FunctionFacts {
+    uses: OnceLock<Uses>,
+    folds: OnceLock<Folds>,
+    ropes: OnceLock<Ropes>,
+    attentions: OnceLock<Vec<Attention>>,
+    records: [OnceLock<Vec<Record>>; catalogue::FACTS.len()],
 }
 
 impl<'p> Facts<'p> {
     /// No fact is computed until asked for.
     pub fn new(program: &'p Program) -> Facts<'p> {
-        Facts { program }
+        Facts::with_options(program, FactOptions::default())
+    }
+
+    /// The same, looking as far as `options` allow.
+    pub fn with_options(program: &'p Program, options: FactOptions) -> Facts<'p> {
+        Facts {
+            program,
+            options,
+            words: Words::of(program),
+            readable: OnceLock::new(),
+            scans: std::iter::repeat_with(OnceLock::new).take(program.constants.len()).collect(),
+            functions: std::iter::repeat_with(FunctionFacts::default)
+                .take(program.functions.len())
+                .collect(),
+        }
     }
 
     /// The program these facts are of.
@@ -30,10 +92,89 @@ impl<'p> Facts<'p> {
         self.program
     }
 
+    /// How far these facts look.
+    pub fn options(&self) -> FactOptions {
+        self.options
+    }
+
     /// The records of a fact in a function; `fact` is a name of [`catalogue::FACTS`]. Empty if
     /// there are none, or for an unknown name.
-    pub fn records(&self, _function: FunctionId, _fact: &str) -> &[Record] {
-        &[]
+    pub fn records(&self, function: FunctionId, fact: &str) -> &[Record] {
+        let Some(at) = catalogue::FACTS.iter().position(|info| info.name == fact) else {
+            return &[];
+        };
+        let Some(slot) = self.functions.get(function.0 as usize).and_then(|f| f.records.get(at))
+        else {
+            return &[];
+        };
+        slot.get_or_init(|| {
+            let view = self.view(function);
+            match fact {
+                "mask-source" => masks::records(&view),
+                "attention" => attention::records(&view),
+                "rope" => rope::records(&view),
+                _ => Vec::new(),
+            }
+        })
+    }
+
+    /// What a constant holds, if it may be read and can be: small ones always, larger ones that
+    /// reach a softmax mask within a budget, parameters with [`FactOptions::scan_weights`].
+    pub fn summary(&self, constant: ConstantId) -> Option<&ValueSummary> {
+        self.scan(constant).map(|scan| &scan.summary)
+    }
+
+    /// The same, with what lies above, on and below the diagonal of a square constant.
+    pub fn scan(&self, constant: ConstantId) -> Option<&ConstantScan> {
+        let at = constant.0 as usize;
+        let readable = self.readable.get_or_init(|| constants::readable(self));
+        if !readable.get(at).copied().unwrap_or(false) {
+            return None;
+        }
+        self.scans
+            .get(at)?
+            .get_or_init(|| constants::scan(self.program, constant).map(Box::new))
+            .as_deref()
+    }
+
+    /// The elements of a small constant in row-major order, under the same policy.
+    pub fn elements(&self, constant: ConstantId) -> Option<Vec<f64>> {
+        self.scan(constant)?;
+        constants::elements(self.program, constant)
+    }
+
+    /// What numbers a constant, or a value made from constants only, may hold.
+    pub fn range_of(&self, function: FunctionId, value: ValueId) -> Option<Range> {
+        let view = self.view(function);
+        match view.constant(value) {
+            Some(id) => self.summary(id).map(Range::of_summary),
+            None => self.folds(function).get(value).map(|folded| folded.range),
+        }
+    }
+
+    pub(crate) fn folds(&self, function: FunctionId) -> &Folds {
+        self.functions[function.0 as usize].folds.get_or_init(|| Folds::of(&self.view(function)))
+    }
+
+    pub(crate) fn ropes(&self, function: FunctionId) -> &Ropes {
+        self.functions[function.0 as usize].ropes.get_or_init(|| Ropes::find(&self.view(function)))
+    }
+
+    /// The rotary embedding whose result a value is.
+    pub(crate) fn rope_of(&self, function: FunctionId, value: ValueId) -> Option<&Rope> {
+        self.ropes(function).of_post(value)
+    }
+
+    pub(crate) fn attentions(&self, function: FunctionId) -> &[Attention] {
+        self.functions[function.0 as usize]
+            .attentions
+            .get_or_init(|| attention::find(&self.view(function)))
+    }
+
+    pub(crate) fn view(&self, id: FunctionId) -> View<'_> {
+        let function = self.program.function(id);
+        let uses = self.functions[id.0 as usize].uses.get_or_init(|| Uses::of(function));
+        View { facts: self, id, function, words: &self.words, uses }
     }
 }
 
