@@ -8,6 +8,8 @@
 //!
 //! `check` strings the rooms together for one input; `cli` is the terminal's door.
 
+pub mod check;
+pub mod cli;
 pub mod facts;
 pub mod findings;
 pub mod graph;

@@ -1,3 +1,5 @@
 //! The `anelint` binary: nothing but the door to [`anelint::cli`].
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    anelint::cli::main()
+}

@@ -1,8 +1,20 @@
-//! Reports: one file an output format.
+//! Reports: one file an output format. How findings came to be is nobody's business here.
 
+mod concise;
 mod dump;
-
-pub use dump::{DumpOptions, dump};
-
+mod escape;
+mod json;
+mod model;
+pub mod output;
+mod snippet;
+mod text;
 mod text_dump;
+mod verdict;
+
+pub use concise::write as write_concise;
+pub use dump::{DumpOptions, dump};
+pub use escape::text as escaped;
+pub use json::write as write_json;
+pub use model::{CheckReport, FunctionReport, InputError, InputReport, Note, Summary, os_text};
+pub use text::{TextOptions, write as write_text};
 pub use text_dump::text_dump;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::author::{FrameKind, frame_kind};
 use super::locate::Locator;
 use crate::findings::python::{
-    Definition, PythonFile, assignments_to_attribute, class_definition, enclosing_class,
-    function_definition, method_definition, superclasses,
+    Definition, PythonFile, assignments_to_attribute, class_definition, function_definition,
+    method_definition, superclasses,
 };
 
 /// A class of some file.
@@ -41,9 +41,10 @@ impl ClassRef {
     }
 
     /// The class around some bytes of a file.
+    #[cfg(test)]
     pub fn around(file: &Arc<PythonFile>, range: &Range<usize>) -> Option<ClassRef> {
         let node = file.root()?.descendant_for_byte_range(range.start, range.end)?;
-        Some(ClassRef::new(file, enclosing_class(node)?))
+        Some(ClassRef::new(file, crate::findings::python::enclosing_class(node)?))
     }
 
     /// Its definition.

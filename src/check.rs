@@ -1,0 +1,359 @@
+//! Checks one input: reads it, runs the rules in their two phases with placement between, and maps
+//! what they hit to source.
+//!
+//! A panic is a bug of this program, and costs one input, never the others.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use crate::facts::Facts;
+use crate::findings::source::SourceOptions;
+use crate::findings::{PreparedRules, findings};
+use crate::graph::{Format, FunctionId, FunctionRole, NodeId, Op, Program};
+use crate::placement::{self, Placement, Request, RuleVerdict};
+use crate::readers::{self, ReadError, ReadErrorKind, ReadOptions};
+use crate::report::{FunctionReport, InputReport};
+use crate::rules::{
+    Eligible, Engine, Hit, Limits, PlacementView, Position, RuleSet, Selection, UnknownSelector,
+    Verdict,
+};
+use crate::target::{Generation, OsVersion, Runtime, Target, Unit};
+
+thread_local! {
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps panics off the terminal: the report tells of them, with the input that they came from.
+pub fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
+        LAST_PANIC.with(|last| *last.borrow_mut() = place);
+    }));
+}
+
+/// How to check.
+#[derive(Debug, Clone)]
+pub struct CheckOptions {
+    /// Units to check against, each in turn.
+    pub units: Vec<Unit>,
+    /// The runtime; by the format if `None`.
+    pub runtime: Option<Runtime>,
+    /// The chip; the default if `None`.
+    pub chip: Option<Generation>,
+    /// The OS; by runtime if `None`.
+    pub os: Option<OsVersion>,
+    /// Which rules.
+    pub selection: Selection,
+    /// Limits that rules may ask for.
+    pub limits: Limits,
+    /// Where source may be looked for.
+    pub source: SourceOptions,
+    /// How to read files.
+    pub read: ReadOptions,
+}
+
+/// Why an input could not be checked.
+#[derive(Debug)]
+pub enum CheckError {
+    /// It could not be read.
+    Read(ReadError),
+    /// A bug of this program.
+    Internal(String),
+}
+
+impl CheckError {
+    /// What is wrong, in one line.
+    pub fn message(&self) -> String {
+        match self {
+            CheckError::Read(error) => error.message.clone(),
+            CheckError::Internal(message) => {
+                format!("internal error, please report it: {message}")
+            }
+        }
+    }
+
+    /// Where in the file it shows.
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            CheckError::Read(error) => error.offset,
+            CheckError::Internal(_) => None,
+        }
+    }
+
+    /// What sort of trouble it is.
+    pub fn kind(&self) -> ReadErrorKind {
+        match self {
+            CheckError::Read(error) => error.kind,
+            CheckError::Internal(_) => ReadErrorKind::Broken,
+        }
+    }
+}
+
+/// Rules with their Python side compiled, and the options: made once for all inputs.
+#[derive(Debug)]
+pub struct Checker<'r> {
+    set: &'r RuleSet,
+    prepared: &'r PreparedRules,
+    options: CheckOptions,
+}
+
+impl<'r> Checker<'r> {
+    /// A checker.
+    ///
+    /// # Errors
+    /// If a selector names no rule.
+    pub fn new(
+        set: &'r RuleSet,
+        prepared: &'r PreparedRules,
+        options: CheckOptions,
+    ) -> Result<Checker<'r>, UnknownSelector> {
+        let probe = Target::default_for(Runtime::CoreAi);
+        Engine::new(set, &options.selection, probe, options.limits)?;
+        Ok(Checker { set, prepared, options })
+    }
+
+    /// The target for a unit and an input.
+    pub fn target(&self, unit: Unit, format: Format) -> Target {
+        let runtime = self.options.runtime.unwrap_or_else(|| default_runtime(format));
+        let mut target = Target { unit, ..Target::default_for(runtime) };
+        if let Some(chip) = self.options.chip {
+            target.chip = chip;
+        }
+        if let Some(os) = self.options.os {
+            target.os = os;
+        }
+        target
+    }
+
+    /// Checks one input against every unit asked for.
+    ///
+    /// # Errors
+    /// If the input cannot be read, or this program has a bug.
+    pub fn check(&self, path: &Path, shown: &str) -> Result<Vec<InputReport>, CheckError> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let program = readers::read(path, self.options.read).map_err(CheckError::Read)?;
+            self.options
+                .units
+                .iter()
+                .map(|unit| self.check_program(&program, shown, *unit))
+                .collect::<Result<Vec<_>, _>>()
+        }));
+        outcome.unwrap_or_else(|panic| {
+            let message = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("no message");
+            let place = LAST_PANIC.with(|last| last.borrow_mut().take());
+            let place = place.map(|place| format!(" ({place})")).unwrap_or_default();
+            Err(CheckError::Internal(format!("{message}{place}")))
+        })
+    }
+
+    /// Checks a program against one unit.
+    ///
+    /// # Errors
+    /// None but a selector that names no rule, which [`Checker::new`] has ruled out.
+    pub fn check_program(
+        &self,
+        program: &Program,
+        shown: &str,
+        unit: Unit,
+    ) -> Result<InputReport, CheckError> {
+        let target = self.target(unit, program.format);
+        let engine = Engine::new(self.set, &self.options.selection, target, self.options.limits)
+            .map_err(|error| CheckError::Internal(error.to_string()))?;
+        let facts = Facts::new(program);
+        let mut hits = engine.first_phase(&facts);
+        let placed = Placed::new(program, target, self.set, &hits);
+        hits.extend(engine.second_phase(&facts, &placed));
+        let hits = engine.resolve_claims(hits);
+        let mut found =
+            findings(program, self.set, self.prepared, &target, &hits, self.options.source.clone());
+        for finding in &mut found {
+            finding.regions_added = regions_added(program, &placed, &finding.off_unit);
+        }
+        Ok(InputReport {
+            path: shown.to_owned(),
+            format: program.format.name(),
+            producer: program.producer.clone(),
+            target,
+            functions: placed.functions(program),
+            findings: found,
+            notes: program.notes.clone(),
+        })
+    }
+}
+
+/// The runtime that a format is for.
+pub fn default_runtime(format: Format) -> Runtime {
+    match format {
+        Format::Pt2 | Format::AiModel | Format::AiModelC | Format::Mlir => Runtime::CoreAi,
+        Format::MlPackage | Format::MlModel | Format::MlModelC | Format::Mil => Runtime::CoreMl,
+        Format::Onnx => Runtime::OnnxRuntime,
+    }
+}
+
+fn regions_added(
+    program: &Program,
+    placed: &Placed,
+    off_unit: &[(FunctionId, NodeId)],
+) -> Option<u32> {
+    if off_unit.is_empty() {
+        return None;
+    }
+    let mut added = 0;
+    for group in off_unit.chunk_by(|a, b| a.0 == b.0) {
+        let (function, _) = group.first()?;
+        let nodes: Vec<NodeId> = group.iter().map(|(_, node)| *node).collect();
+        let placement = placed.of(*function)?;
+        added += placement.regions_added(program.function(*function), &nodes);
+    }
+    Some(added)
+}
+
+/// Placements of all linted functions of a program, as the second phase asks for them.
+struct Placed<'p> {
+    program: &'p Program,
+    placements: Vec<Option<Placement>>,
+}
+
+impl<'p> Placed<'p> {
+    fn new(program: &'p Program, target: Target, set: &RuleSet, hits: &[Hit]) -> Placed<'p> {
+        let mut placements: Vec<Option<Placement>> = Vec::new();
+        placements.resize_with(program.functions.len(), || None);
+        for (id, _) in program.linted() {
+            let rules: Vec<RuleVerdict> = hits
+                .iter()
+                .filter(|hit| hit.function == id && !hit.off_unit.is_empty())
+                .filter_map(|hit| {
+                    let rule = set.rules().get(hit.rule)?;
+                    Some(RuleVerdict {
+                        rule: rule.id().to_owned(),
+                        reason: hit.message.clone(),
+                        alternative: hit.help.clone(),
+                        evidence: rule.evidence().iter().filter_map(|e| e.id.clone()).collect(),
+                        nodes: hit.off_unit.clone(),
+                    })
+                })
+                .collect();
+            let request = Request { target, rules: &rules, line_of: None };
+            if let Some(slot) = placements.get_mut(id.0 as usize) {
+                *slot = Some(placement::place(program, id, &request));
+            }
+        }
+        Placed { program, placements }
+    }
+
+    fn of(&self, function: FunctionId) -> Option<&Placement> {
+        self.placements.get(function.0 as usize)?.as_ref()
+    }
+
+    fn functions(&self, program: &Program) -> Vec<FunctionReport> {
+        program
+            .linted()
+            .map(|(id, function)| {
+                let work = || function.node_ids().filter(|node| function.is_work(*node));
+                let placement = self.of(id);
+                FunctionReport {
+                    name: program.text(function.name).to_owned(),
+                    ops: work().count(),
+                    unknown_ops: work()
+                        .filter(|node| function.node(*node).op == Op::UNKNOWN)
+                        .count(),
+                    eligible: placement.map(|p| p.eligible as usize),
+                    eligibility_unknown: placement.map_or(0, |p| p.unknown as usize),
+                    regions: placement.map(|p| p.regions.len()),
+                    regions_program_order: placement.map(|p| p.regions_program_order as usize),
+                    nested: matches!(function.role, FunctionRole::Branch { .. }),
+                }
+            })
+            .collect()
+    }
+}
+
+impl PlacementView for Placed<'_> {
+    fn eligible(&self, function: FunctionId, node: NodeId) -> Verdict<'_> {
+        let unknown = Verdict {
+            eligible: Eligible::Unknown,
+            reason: "",
+            alternative: "",
+            evidence: "",
+            by_rule: false,
+        };
+        let Some(placement) = self.of(function) else { return unknown };
+        let eligible = match placement.node(node).verdict.eligible {
+            Some(true) => Eligible::Yes,
+            Some(false) => Eligible::No,
+            None => Eligible::Unknown,
+        };
+        match placement.why(node) {
+            None => Verdict { eligible, ..unknown },
+            Some(reason) => Verdict {
+                eligible,
+                reason: &reason.text,
+                alternative: &reason.alternative,
+                evidence: reason.evidence.first().map_or("", String::as_str),
+                by_rule: reason.rule.is_some(),
+            },
+        }
+    }
+
+    fn position(&self, function: FunctionId, node: NodeId) -> Option<Position> {
+        let node = self.of(function)?.node(node);
+        if node.is_interior() {
+            Some(Position::Interior)
+        } else if node.is_boundary() {
+            Some(Position::Boundary)
+        } else {
+            None
+        }
+    }
+
+    fn regions(&self, function: FunctionId) -> Option<u32> {
+        Some(self.of(function)?.regions.len() as u32)
+    }
+
+    fn cuts(&self, function: FunctionId) -> Vec<String> {
+        let Some(placement) = self.of(function) else { return Vec::new() };
+        let fun = self.program.function(function);
+        placement
+            .cuts
+            .iter()
+            .map(|cut| {
+                let names: Vec<&str> = cut
+                    .nodes
+                    .iter()
+                    .take(3)
+                    .map(|node| self.program.text(fun.node(*node).name))
+                    .collect();
+                let more = cut.nodes.len().saturating_sub(names.len());
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let why = cut.nodes.first().and_then(|node| placement.why(*node));
+                let why = why.map(|reason| format!(": {}", reason.text)).unwrap_or_default();
+                format!("{}{more}{why}", names.join(", "))
+            })
+            .collect()
+    }
+
+    fn regions_added(&self, function: FunctionId, nodes: &[NodeId]) -> Option<u32> {
+        let placement = self.of(function)?;
+        Some(placement.regions_added(self.program.function(function), nodes))
+    }
+}
+
+/// An absolute, lexically clean form of a path, without touching the disk.
+pub fn absolute(path: &Path, working_folder: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in working_folder.join(path).components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir => {
+                clean.pop();
+            }
+            other => clean.push(other),
+        }
+    }
+    clean
+}

@@ -1,0 +1,167 @@
+//! `anelint explain RULE`: what a rule file says, for people.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{Color, Failure, rule_files};
+use crate::report::output;
+use crate::rules::{Effect, Rule};
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArguments {
+    /// Id or name of a rule
+    rule: String,
+    /// Rule files of your own
+    #[arg(long, value_name = "GLOB")]
+    rules: Vec<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: ExplainArguments, color: Color) -> Result<ExitCode, Failure> {
+    let (set, _) = rule_files::load(&arguments.rules)?;
+    let wanted = arguments.rule.trim();
+    let by_id = wanted.to_ascii_uppercase();
+    let by_name = wanted.to_ascii_lowercase();
+    let Some(rule) = set.find(wanted).or_else(|| set.find(&by_id)).or_else(|| set.find(&by_name))
+    else {
+        let names = set.rules().iter().flat_map(|rule| [rule.id(), rule.name()]);
+        let nearest = nearest(wanted, names);
+        let failure = Failure::new(format!("no rule is called `{wanted}`"));
+        return Err(match nearest {
+            Some(name) => failure.help(format!("did you mean `{name}`?")),
+            None => failure.help("`anelint rules` lists the rules"),
+        });
+    };
+    output::to_stdout(explanation(rule, color.on_stdout()).as_bytes())
+        .map_err(|error| Failure::new(format!("cannot write: {error}")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The text of a rule.
+fn explanation(rule: &Rule, color: bool) -> String {
+    let (bold, reset) = if color { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+    let mut text = String::new();
+    let mut line = |line: &str| {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    };
+    line(&format!("{bold}{} {}{reset}: {}", rule.id(), rule.name(), rule.title()));
+    line("");
+    let off = match rule.effect() {
+        Effect::OffUnit => ", takes the op off the unit",
+        Effect::None => "",
+    };
+    let mut state = String::new();
+    if !rule.default_on() {
+        let _ = write!(state, ", off unless selected");
+    }
+    if rule.preview() {
+        let _ = write!(state, ", behind --preview");
+    }
+    line(&format!("{} ({}){off}{state}", rule.severity(), rule.category()));
+    let section = |name: &str| format!("{bold}{name}{reset}");
+    line("");
+    line(&section("Why"));
+    indented(rule.why(), &mut line);
+    if !rule.help_template().is_empty() {
+        line("");
+        line(&section("What to do"));
+        indented(rule.help_template(), &mut line);
+    }
+    if let Some((bad, good)) = rule.example() {
+        line("");
+        line(&section("Instead of"));
+        indented(bad, &mut line);
+        line("");
+        line(&section("write"));
+        indented(good, &mut line);
+    }
+    if let Some(gate) = rule.gate() {
+        line("");
+        line(&section("Then, on a device"));
+        indented(gate, &mut line);
+    }
+    line("");
+    line(&section("Evidence"));
+    for evidence in rule.evidence() {
+        let id = evidence.id.as_deref().map(|id| format!("{id}: ")).unwrap_or_default();
+        let only = match evidence.runtime.is_empty() {
+            true => String::new(),
+            false => {
+                let names: Vec<&str> = evidence.runtime.iter().map(|name| name.as_str()).collect();
+                format!(", for {}", names.join(", "))
+            }
+        };
+        line(&format!("  {id}{} ({}{only})", evidence.source.trim(), evidence.sureness));
+    }
+    if !rule.links().is_empty() {
+        line("");
+        line(&section("See"));
+        for link in rule.links() {
+            line(&format!("  {link}"));
+        }
+    }
+    text
+}
+
+fn indented(text: &str, line: &mut impl FnMut(&str)) {
+    for own in text.trim_end().lines() {
+        line(&format!("  {own}"));
+    }
+}
+
+/// The name nearest to a misspelt one, if it is near at all.
+pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = wanted.to_ascii_lowercase();
+    names
+        .map(|name| (distance(&wanted, &name.to_ascii_lowercase()), name))
+        .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Edits (insert, delete, replace) between two short words.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, own) in a.chars().enumerate() {
+        let mut before = i;
+        let mut left = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let above = row.get(j + 1).copied().unwrap_or(usize::MAX);
+            let cost = (before + usize::from(own != *other)).min(left + 1).min(above + 1);
+            if let Some(slot) = row.get_mut(j) {
+                *slot = left;
+            }
+            before = above;
+            left = cost;
+        }
+        if let Some(last) = row.last_mut() {
+            *last = left;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_offered_only_if_it_is_near() {
+        let names = ["ANE004", "inf-mask", "linear-projection"];
+        assert_eq!(nearest("inf-msk", names.into_iter()), Some("inf-mask"));
+        assert_eq!(nearest("ane04", names.into_iter()), Some("ANE004"));
+        assert_eq!(nearest("banana", names.into_iter()), None);
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", "abc"), 0);
+    }
+}

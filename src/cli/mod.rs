@@ -1,0 +1,101 @@
+//! The terminal's door: arguments in, exit code out. One file a subcommand.
+//!
+//! Exit codes: 0 nothing at or above `--fail-on`, 1 findings, 2 the job could not be done.
+
+mod arguments;
+mod check;
+mod dump;
+mod explain;
+mod failure;
+mod progress;
+mod rule_files;
+mod rules;
+mod walk;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+pub use failure::Failure;
+
+/// The linter for on-device ML model graphs: what leaves the Neural Engine, and which line of Python
+/// is to blame.
+#[derive(Debug, Parser)]
+#[command(name = "anelint", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Exit code: 0 nothing at or above --fail-on, 1 findings, 2 the job could \
+                        not be done.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Colours: on a terminal, always or never
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    color: Color,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check model graphs and point at the lines of Python that made them
+    Check(check::CheckArguments),
+    /// Say what a rule is about, why it matters and what to do
+    #[command(alias = "rule")]
+    Explain(explain::ExplainArguments),
+    /// List the rules
+    Rules(rules::RulesArguments),
+    /// Print a model's canonical graph
+    Dump(dump::DumpArguments),
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    /// Whether what goes to standard output is coloured.
+    fn on_stdout(self) -> bool {
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+            }
+        }
+    }
+}
+
+/// Runs the program with the arguments of the process.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no errors; clap knows where each goes. A reader that has gone away
+            // is none either.
+            let code = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    match arguments.color {
+        Color::Auto => {}
+        Color::Always => anstream::ColorChoice::Always.write_global(),
+        Color::Never => anstream::ColorChoice::Never.write_global(),
+    }
+    crate::check::install_panic_hook();
+    let color = arguments.color;
+    let outcome = match arguments.command {
+        Command::Check(own) => check::run(own, color),
+        Command::Explain(own) => explain::run(own, color),
+        Command::Rules(own) => rules::run(own, color),
+        Command::Dump(own) => dump::run(own),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Hits → findings: one for each rule and place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::finding::Finding;
+use super::fingerprint::Identity;
+use super::fix::{PreparedFix, fix};
+use super::modules::{compress, index_free};
+use super::python::{Pattern, PatternError};
+use super::source::{Place, SourceMap, SourceOptions, SourceRule};
+use crate::graph::{FunctionId, NodeId, NodeKind, Program};
+use crate::rules::{Hit, Per, RuleSet};
+use crate::target::Target;
+
+/// The Python side of a rule set, compiled once.
+#[derive(Debug, Default)]
+pub struct PreparedRules {
+    rules: Vec<(SourceRule, Option<PreparedFix>)>,
+}
+
+impl PreparedRules {
+    /// Compiles the patterns of every rule.
+    ///
+    /// # Errors
+    /// The rule's id and what is wrong with the first pattern that is none.
+    pub fn new(set: &RuleSet) -> Result<PreparedRules, (String, PatternError)> {
+        let mut rules = Vec::with_capacity(set.rules().len());
+        for rule in set.rules() {
+            let fail = |error| (rule.id().to_owned(), error);
+            let find = rule
+                .python_find()
+                .iter()
+                .map(|source| Pattern::parse(source))
+                .collect::<Result<_, _>>()
+                .map_err(fail)?;
+            let fix = match rule.fix() {
+                // Words only: nothing to look for.
+                Some((replace, _, _)) if replace.is_empty() => None,
+                Some((replace, with, applicability)) => Some(PreparedFix {
+                    replace: Pattern::parse(replace).map_err(fail)?,
+                    with: with.to_owned(),
+                    applicability,
+                }),
+                None => None,
+            };
+            rules.push((SourceRule { find, helper: rule.python_helper() }, fix));
+        }
+        Ok(PreparedRules { rules })
+    }
+}
+
+/// What makes hits one finding.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum GroupKey {
+    /// File, line and columns.
+    Source { file: String, from: (u32, u32), to: (u32, u32) },
+    /// Recorded file and line, where no file was found.
+    Line(String, u32),
+    /// Module without indices and op, where no source is recorded.
+    Module { path: String, op: String },
+    /// One node.
+    Node(FunctionId, NodeId),
+    /// One function.
+    Function(FunctionId),
+    /// The whole program.
+    Program,
+}
+
+/// Makes findings of hits. Order: by place (findings without one last), then rule, then program
+/// order; equal for equal input.
+pub fn findings(
+    program: &Program,
+    set: &RuleSet,
+    prepared: &PreparedRules,
+    target: &Target,
+    hits: &[Hit],
+    options: SourceOptions,
+) -> Vec<Finding> {
+    let map = SourceMap::new(program, options);
+    let none = (SourceRule::default(), None);
+    let mut groups: IndexMap<(usize, GroupKey, String), Vec<(&Hit, Arc<Place>)>> = IndexMap::new();
+    for hit in hits {
+        let Some(rule) = set.rules().get(hit.rule) else { continue };
+        let (source_rule, _) = prepared.rules.get(hit.rule).unwrap_or(&none);
+        let place = map.place(hit.rule, source_rule, hit.function, hit.place, &hit.nodes);
+        let key = group_key(program, hit, rule.per(), &place);
+        groups.entry((hit.rule, key, hit.key.clone())).or_default().push((hit, place));
+    }
+    let mut found: Vec<(Finding, Identity)> = groups
+        .into_iter()
+        .filter_map(|((rule, _, key), hits)| {
+            let rule_data = set.rules().get(rule)?;
+            let (_, prepared_fix) = prepared.rules.get(rule).unwrap_or(&none);
+            finding(program, &map, rule_data, prepared_fix.as_ref(), target, &key, hits)
+        })
+        .collect();
+    number(&mut found);
+    let mut findings: Vec<Finding> = found.into_iter().map(|(finding, _)| finding).collect();
+    findings.sort_by_cached_key(|finding| {
+        let place = finding.spot.as_ref().map(|spot| (spot.file.key(), spot.span));
+        (place.is_none(), place, finding.rule.clone(), finding.first)
+    });
+    findings
+}
+
+fn group_key(program: &Program, hit: &Hit, per: Per, place: &Place) -> GroupKey {
+    match per {
+        Per::Node => GroupKey::Node(hit.function, hit.place),
+        Per::Function => GroupKey::Function(hit.function),
+        Per::Program => GroupKey::Program,
+        Per::SourceLine => {
+            if let Some(spot) = &place.spot {
+                let (from, to) = (spot.span.start, spot.span.end);
+                return GroupKey::Source {
+                    file: spot.file.key(),
+                    from: (from.line, from.column),
+                    to: (to.line, to.column),
+                };
+            }
+            if let Some((file, line)) = &place.recorded {
+                return GroupKey::Line(file.clone(), *line);
+            }
+            let (module, _) = module_of(program, hit);
+            match module.is_empty() {
+                true => GroupKey::Node(hit.function, hit.place),
+                false => GroupKey::Module {
+                    path: index_free(module),
+                    op: program.function(hit.function).node(hit.place).op.name().to_owned(),
+                },
+            }
+        }
+    }
+}
+
+/// Path and class of the module that a hit lies in: its place's, or else that of the first of its
+/// nodes that has one.
+fn module_of<'p>(program: &'p Program, hit: &Hit) -> (&'p str, &'p str) {
+    let function = program.function(hit.function);
+    let consumers = match function.node(hit.place).kind {
+        NodeKind::Constant(_) => function.consumers(hit.place),
+        _ => Vec::new(),
+    };
+    std::iter::once(&hit.place)
+        .chain(&consumers)
+        .chain(&hit.nodes)
+        .map(|node| {
+            let provenance = program.sources.get(function.node(*node).provenance);
+            let module = program.sources.get_module(provenance.module);
+            (program.text(module.path), program.text(module.class))
+        })
+        .find(|(path, _)| !path.is_empty())
+        .unwrap_or_default()
+}
+
+fn finding(
+    program: &Program,
+    map: &SourceMap<'_>,
+    rule: &crate::rules::Rule,
+    prepared_fix: Option<&PreparedFix>,
+    target: &Target,
+    key: &str,
+    hits: Vec<(&Hit, Arc<Place>)>,
+) -> Option<(Finding, Identity)> {
+    let (first_hit, _) = hits.iter().min_by_key(|(hit, _)| (hit.function, hit.place))?;
+    let first = (first_hit.function, first_hit.place);
+    // One place may be worse in one function than in another: the worst speaks, the first of equals.
+    let (speaker, place) = hits
+        .iter()
+        .min_by_key(|(hit, _)| (std::cmp::Reverse(hit.severity), hit.function, hit.place))?;
+    let mut functions: BTreeMap<FunctionId, &str> = BTreeMap::new();
+    let mut nodes: Vec<(FunctionId, NodeId)> = Vec::new();
+    let mut off_unit: Vec<(FunctionId, NodeId)> = Vec::new();
+    let mut ordered: Vec<&Hit> = hits.iter().map(|(hit, _)| *hit).collect();
+    ordered.sort_by_key(|hit| (hit.function, hit.place));
+    for hit in &ordered {
+        let name = program.text(program.function(hit.function).name);
+        functions.insert(hit.function, name);
+        nodes.push((hit.function, hit.place));
+        off_unit.extend(hit.off_unit.iter().map(|node| (hit.function, *node)));
+    }
+    nodes.dedup();
+    off_unit.sort_unstable();
+    off_unit.dedup();
+    let (module, class) = module_of(program, first_hit);
+    let node = program.function(first.0).node(first.1);
+    let op = match node.kind {
+        NodeKind::Op => (node.op.name().to_owned(), program.text(node.spelling).to_owned()),
+        _ => Default::default(),
+    };
+    let mut place = Place::clone(place);
+    for (node, words) in &speaker.related {
+        // Another end of the pattern, as the rule names it; only where it is a place of its own.
+        let other = map.place(usize::MAX, &SourceRule::default(), speaker.function, *node, &[]);
+        let Some(spot) = &other.spot else { continue };
+        let known = place
+            .spot
+            .iter()
+            .chain(place.related.iter().map(|(spot, _)| spot))
+            .any(|known| known.file.key() == spot.file.key() && known.span == spot.span);
+        if !known {
+            place.related.push((spot.clone(), words.clone()));
+        }
+    }
+    let fix = prepared_fix
+        .and_then(|prepared| fix(prepared, place.spot.as_ref(), &place.related, &speaker.bindings));
+    let mut names: Vec<&str> = functions.into_values().collect();
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(*name));
+    let identity = Identity {
+        rule: rule.id().to_owned(),
+        model: program.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        class: class.to_owned(),
+        module: index_free(module),
+        op: node.op.name().to_owned(),
+        key: key.to_owned(),
+    };
+    let finding = Finding {
+        rule: rule.id().to_owned(),
+        name: rule.name().to_owned(),
+        severity: speaker.severity,
+        category: rule.category(),
+        sureness: rule.sureness(target),
+        evidence: rule.evidence().iter().filter_map(|evidence| evidence.id.clone()).collect(),
+        message: speaker.message.clone(),
+        help: speaker.help.clone(),
+        functions: names.into_iter().map(str::to_owned).collect(),
+        nodes: nodes
+            .iter()
+            .map(|(function, node)| {
+                program.text(program.function(*function).node(*node).name).to_owned()
+            })
+            .collect(),
+        op,
+        modules: compress(ordered.iter().map(|hit| module_of(program, hit).0)),
+        count: hits.len(),
+        spot: place.spot,
+        related: place.related,
+        deeper: place.deeper,
+        notes: place.notes,
+        fix,
+        fingerprint: String::new(),
+        regions_added: None,
+        off_unit,
+        first,
+    };
+    Some((finding, identity))
+}
+
+/// Gives each finding its fingerprint: equals are numbered in program order.
+fn number(found: &mut [(Finding, Identity)]) {
+    found.sort_by(|(a, a_id), (b, b_id)| (a_id, a.first).cmp(&(b_id, b.first)));
+    let mut ordinal = 0;
+    let mut previous: Option<Identity> = None;
+    for (finding, identity) in found {
+        ordinal = if previous.as_ref() == Some(identity) { ordinal + 1 } else { 0 };
+        finding.fingerprint = identity.fingerprint(ordinal);
+        previous = Some(identity.clone());
+    }
+}

@@ -1,0 +1,301 @@
+//! JSON, version 1 (`schemas/check.schema.json`): keys are added, never changed.
+//!
+//! Lines and columns count from 1, columns in characters (Unicode scalar values), ends exclusive.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::model::{CheckReport, InputReport};
+use crate::findings::source::{PlaceFile, Spot, shown_path};
+use crate::findings::{Edit, Finding};
+
+/// Writes the report.
+///
+/// # Errors
+/// Whatever writing runs into.
+pub fn write(report: &CheckReport, out: &mut dyn Write) -> io::Result<()> {
+    let folder = report.working_folder.as_path();
+    let summary = report.summary();
+    let document = Document {
+        version: 1,
+        tool: Tool { name: "anelint", version: env!("CARGO_PKG_VERSION") },
+        inputs: report.inputs.iter().map(input).collect(),
+        findings: report
+            .inputs
+            .iter()
+            .flat_map(|input| input.findings.iter().map(|found| finding(input, found, folder)))
+            .collect(),
+        summary: Summary {
+            error: summary.error,
+            warning: summary.warning,
+            advice: summary.advice,
+            suppressed: 0,
+            baselined: 0,
+        },
+        errors: report
+            .errors
+            .iter()
+            .map(|error| InputError {
+                path: &error.path,
+                message: &error.message,
+                offset: error.offset,
+            })
+            .collect(),
+        skipped: report
+            .skipped
+            .iter()
+            .map(|note| Skipped { path: &note.path, message: &note.message })
+            .collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from)?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u32,
+    tool: Tool,
+    inputs: Vec<Input<'a>>,
+    findings: Vec<JsonFinding<'a>>,
+    summary: Summary,
+    errors: Vec<InputError<'a>>,
+    skipped: Vec<Skipped<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+#[derive(Serialize)]
+struct Input<'a> {
+    path: &'a str,
+    format: &'static str,
+    producer: Option<&'a str>,
+    target: JsonTarget,
+    functions: Vec<Function<'a>>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct JsonTarget {
+    unit: &'static str,
+    runtime: &'static str,
+    chip: &'static str,
+    os: String,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    ops: usize,
+    unknown_ops: usize,
+    eligible: Option<usize>,
+    eligibility_unknown: usize,
+    regions: Option<usize>,
+    regions_program_order: Option<usize>,
+    nested: bool,
+}
+
+#[derive(Serialize)]
+struct JsonFinding<'a> {
+    rule: &'a str,
+    name: &'a str,
+    severity: &'static str,
+    category: &'static str,
+    sureness: &'static str,
+    evidence: &'a [String],
+    message: &'a str,
+    help: Option<&'a str>,
+    url: String,
+    input: &'a str,
+    target: &'static str,
+    functions: &'a [String],
+    nodes: &'a [String],
+    op: Option<&'a str>,
+    spelling: Option<&'a str>,
+    modules: Vec<&'a str>,
+    count: usize,
+    location: Option<Location>,
+    related: Vec<Related<'a>>,
+    frames: Vec<Frame<'a>>,
+    notes: &'a [String],
+    fix: Option<Fix<'a>>,
+    regions_added: Option<u32>,
+    fingerprint: &'a str,
+    suppressed: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Location {
+    file: String,
+    line: u32,
+    column: Option<u32>,
+    end_line: u32,
+    end_column: Option<u32>,
+    stale: bool,
+    found: bool,
+}
+
+#[derive(Serialize)]
+struct Related<'a> {
+    location: Location,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    file: &'a str,
+    line: u32,
+    function: &'a str,
+    text: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Fix<'a> {
+    applicability: &'static str,
+    edits: Vec<JsonEdit<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonEdit<'a> {
+    file: String,
+    start: [u32; 2],
+    end: [u32; 2],
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    error: usize,
+    warning: usize,
+    advice: usize,
+    suppressed: usize,
+    baselined: usize,
+}
+
+#[derive(Serialize)]
+struct InputError<'a> {
+    path: &'a str,
+    message: &'a str,
+    offset: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Skipped<'a> {
+    path: &'a str,
+    message: &'a str,
+}
+
+fn input(input: &InputReport) -> Input<'_> {
+    let target = &input.target;
+    Input {
+        path: &input.path,
+        format: input.format,
+        producer: some(&input.producer),
+        target: JsonTarget {
+            unit: target.unit.name(),
+            runtime: target.runtime.name(),
+            chip: target.chip.name(),
+            os: super::model::os_text(target.os),
+        },
+        functions: input
+            .functions
+            .iter()
+            .map(|function| Function {
+                name: &function.name,
+                ops: function.ops,
+                unknown_ops: function.unknown_ops,
+                eligible: function.eligible,
+                eligibility_unknown: function.eligibility_unknown,
+                regions: function.regions,
+                regions_program_order: function.regions_program_order,
+                nested: function.nested,
+            })
+            .collect(),
+        notes: &input.notes,
+    }
+}
+
+fn finding<'a>(input: &'a InputReport, finding: &'a Finding, folder: &Path) -> JsonFinding<'a> {
+    JsonFinding {
+        rule: &finding.rule,
+        name: &finding.name,
+        severity: finding.severity.name(),
+        category: finding.category.name(),
+        sureness: finding.sureness.name(),
+        evidence: &finding.evidence,
+        message: &finding.message,
+        help: some(&finding.help),
+        url: super::model::rule_page(&finding.rule),
+        input: &input.path,
+        target: input.target.unit.name(),
+        functions: &finding.functions,
+        nodes: &finding.nodes,
+        op: some(&finding.op.0),
+        spelling: some(&finding.op.1),
+        modules: finding.modules.iter().map(|group| group.pattern.as_str()).collect(),
+        count: finding.count,
+        location: finding.spot.as_ref().map(|spot| location(spot, folder)),
+        related: finding
+            .related
+            .iter()
+            .map(|(spot, message)| Related { location: location(spot, folder), message })
+            .collect(),
+        frames: finding
+            .deeper
+            .iter()
+            .map(|frame| Frame {
+                file: &frame.file,
+                line: frame.line,
+                function: &frame.function,
+                text: some(&frame.text),
+            })
+            .collect(),
+        notes: &finding.notes,
+        fix: finding.fix.as_ref().map(|fix| Fix {
+            applicability: fix.applicability.name(),
+            edits: fix.edits.iter().map(|own| edit(own, folder)).collect(),
+        }),
+        regions_added: finding.regions_added,
+        fingerprint: &finding.fingerprint,
+        suppressed: None,
+    }
+}
+
+fn edit<'a>(edit: &'a Edit, folder: &Path) -> JsonEdit<'a> {
+    JsonEdit {
+        file: shown_file(&edit.file, folder),
+        start: [edit.span.start.line, edit.span.start.column],
+        end: [edit.span.end.line, edit.span.end.column],
+        text: &edit.text,
+    }
+}
+
+/// The path of a place's file as reports show it.
+pub(super) fn shown_file(file: &PlaceFile, folder: &Path) -> String {
+    match file {
+        PlaceFile::Found(file) => shown_path(file.path(), folder),
+        PlaceFile::Recorded { file, .. } => file.clone(),
+    }
+}
+
+fn location(spot: &Spot, folder: &Path) -> Location {
+    Location {
+        file: shown_file(&spot.file, folder),
+        line: spot.span.start.line,
+        column: spot.exact.then_some(spot.span.start.column),
+        end_line: spot.span.end.line,
+        end_column: spot.exact.then_some(spot.span.end.column),
+        stale: spot.stale,
+        found: matches!(spot.file, PlaceFile::Found(_)),
+    }
+}
+
+/// `None` for an empty text.
+fn some(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,136 @@
+//! What a check has to say, before it takes any form.
+
+use crate::findings::Finding;
+use crate::rules::Severity;
+use crate::target::Target;
+
+/// The outcome of a check of several inputs.
+#[derive(Debug, Default)]
+pub struct CheckReport {
+    /// Paths of source files are shown relative to this folder.
+    pub working_folder: std::path::PathBuf,
+    /// Inputs that were read, each once for every target, in the order of their paths.
+    pub inputs: Vec<InputReport>,
+    /// Inputs that could not be read.
+    pub errors: Vec<InputError>,
+    /// Inputs that are left alone, and why (a Git LFS pointer, a kind that is out of scope).
+    pub skipped: Vec<Note>,
+}
+
+/// One input against one target.
+#[derive(Debug)]
+pub struct InputReport {
+    /// Path as shown.
+    pub path: String,
+    /// Format name.
+    pub format: &'static str,
+    /// What wrote the file; may be empty.
+    pub producer: String,
+    /// What it was checked against.
+    pub target: Target,
+    /// The functions.
+    pub functions: Vec<FunctionReport>,
+    /// The findings, in order.
+    pub findings: Vec<Finding>,
+    /// Things worth a word that are no finding.
+    pub notes: Vec<String>,
+}
+
+/// One function of an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionReport {
+    /// Name.
+    pub name: String,
+    /// Ops that work at run time.
+    pub ops: usize,
+    /// Of these, ops that anelint has no name for.
+    pub unknown_ops: usize,
+    /// Of these, ops that the unit runs.
+    pub eligible: Option<usize>,
+    /// Of these, ops of which nobody knows.
+    pub eligibility_unknown: usize,
+    /// Runs of work on the unit.
+    pub regions: Option<usize>,
+    /// The same, were ops taken in program order.
+    pub regions_program_order: Option<usize>,
+    /// A nested graph of another function.
+    pub nested: bool,
+}
+
+/// An input that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputError {
+    /// Path as shown.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// Byte offset where it shows.
+    pub offset: Option<u64>,
+}
+
+/// A word about an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Path as shown.
+    pub path: String,
+    /// The words.
+    pub message: String,
+}
+
+/// How many findings of each severity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "each field is its own name")]
+pub struct Summary {
+    pub error: usize,
+    pub warning: usize,
+    pub advice: usize,
+}
+
+impl Summary {
+    /// Counts findings.
+    pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Summary {
+        let mut summary = Summary::default();
+        for finding in findings {
+            match finding.severity {
+                Severity::Error => summary.error += 1,
+                Severity::Warning => summary.warning += 1,
+                Severity::Advice => summary.advice += 1,
+            }
+        }
+        summary
+    }
+
+    /// How many are at or above a severity.
+    pub fn at_least(&self, severity: Severity) -> usize {
+        match severity {
+            Severity::Error => self.error,
+            Severity::Warning => self.error + self.warning,
+            Severity::Advice => self.error + self.warning + self.advice,
+        }
+    }
+}
+
+impl CheckReport {
+    /// All findings.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.inputs.iter().flat_map(|input| &input.findings)
+    }
+
+    /// How many of each severity.
+    pub fn summary(&self) -> Summary {
+        Summary::of(self.findings())
+    }
+}
+
+/// The page of a rule, relative to the repository.
+pub(super) fn rule_page(id: &str) -> String {
+    format!("docs/rules/{id}.md")
+}
+
+/// `27`, `18.2`.
+pub fn os_text(os: crate::target::OsVersion) -> String {
+    match os.minor {
+        0 => os.major.to_string(),
+        minor => format!("{}.{minor}", os.major),
+    }
+}
