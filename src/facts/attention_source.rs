@@ -30,11 +30,12 @@ fn up(view: &View<'_>, value: ValueId) -> Option<ValueId> {
             // Past and new, or halves: the last one is the new one.
             view.operands(node).filter(|&operand| !view.is_fixed(operand)).last()
         }
-        Op::SLICE_UPDATE | Op::INDEX_PUT => view.operand_at(node, 1),
-        Op::SCATTER | Op::SCATTER_ELEMENTS | Op::SCATTER_ND => {
-            view.operand(node, view.words.updates)
-        }
-        Op::STATE_WRITE => view.operand(node, view.words.update),
+        Op::SLICE_UPDATE
+        | Op::INDEX_PUT
+        | Op::SCATTER
+        | Op::SCATTER_ELEMENTS
+        | Op::SCATTER_ND
+        | Op::STATE_WRITE => view.written(node),
         Op::LINEAR | Op::CONV | Op::MATMUL | Op::ADDMM | Op::EINSUM | Op::STATE_READ => None,
         _ => match op.category() {
             Category::Elementwise | Category::Logic => {

@@ -36,9 +36,13 @@ impl Contraction {
             Op::MATMUL => {
                 let ta = view.flag(node, view.words.transpose_a);
                 let tb = view.flag(node, view.words.transpose_b);
-                matmul(view, node, result, (0, ta), (1, tb))
+                let (a, b) = view.pair_slots(node)?;
+                matmul(view, node, result, (a, ta), (b, tb))
             }
-            Op::ADDMM => matmul(view, node, result, (1, false), (2, false)),
+            Op::ADDMM => {
+                let (a, b) = view.pair_slots(node)?;
+                matmul(view, node, result, (a, false), (b, false))
+            }
             Op::EINSUM => einsum(view, node, result),
             _ => None,
         }

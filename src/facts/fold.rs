@@ -160,7 +160,14 @@ fn constant(view: &View<'_>, id: crate::graph::ConstantId) -> Option<Folded> {
 fn fold(view: &View<'_>, folds: &Folds, node: NodeId) -> Option<Folded> {
     let result = view.function.result(node)?;
     let get = |slot: usize| folds.of_value(view, view.operand_at(node, slot)?);
+    let named = |word| folds.of_value(view, view.operand(node, word)?);
+    let input = || folds.of_value(view, view.input(node)?);
     let op = view.op(node);
+    // Both operands of a binary op, and how far broadcasting shifts their axes.
+    let both = || {
+        let (a, b) = view.pair_slots(node)?;
+        Some((get(a)?, get(b)?, shifts(view, node, result, a, b)?))
+    };
     match op {
         Op::FULL => {
             let value = match view.operand(node, view.words.value) {
@@ -184,10 +191,10 @@ fn fold(view: &View<'_>, folds: &Folds, node: NodeId) -> Option<Folded> {
             }),
             ramp: None,
         }),
-        Op::TRIU | Op::TRIL | Op::BAND_PART => band(view, node, result, &get(0)?),
+        Op::TRIU | Op::TRIL | Op::BAND_PART => band(view, node, result, &input()?),
         Op::EQUAL | Op::NOT_EQUAL | Op::LESS | Op::LESS_EQUAL | Op::GREATER | Op::GREATER_EQUAL => {
-            let (shift_a, shift_b) = shifts(view, node, result, 0, 1)?;
-            compare(op, &get(0)?, shift_a, &get(1)?, shift_b)
+            let (a, b, (shift_a, shift_b)) = both()?;
+            compare(op, &a, shift_a, &b, shift_b)
         }
         Op::LOGICAL_AND | Op::BITWISE_AND | Op::LOGICAL_OR | Op::BITWISE_OR => {
             if view.dtype(result) != DType::Bool {
@@ -195,9 +202,10 @@ fn fold(view: &View<'_>, folds: &Folds, node: NodeId) -> Option<Folded> {
             }
             let all = matches!(op, Op::LOGICAL_AND | Op::BITWISE_AND);
             // Of two truths one may be unknown: a false one settles an `and`, a true one an `or`.
-            let (a, b) = (get(0), get(1));
+            let (slot_a, slot_b) = view.pair_slots(node)?;
+            let (a, b) = (get(slot_a), get(slot_b));
             let unknown = Folded::plain(Range::new(0.0, 1.0));
-            let shift = shifts(view, node, result, 0, 1)?;
+            let shift = shifts(view, node, result, slot_a, slot_b)?;
             if a.is_none() && b.is_none() {
                 return None;
             }
@@ -211,14 +219,15 @@ fn fold(view: &View<'_>, folds: &Folds, node: NodeId) -> Option<Folded> {
             }))
         }
         Op::LOGICAL_NOT | Op::BITWISE_NOT if view.dtype(result) == DType::Bool => {
-            Some(get(0)?.map(|r| Range::new(1.0 - r.max, 1.0 - r.min)))
+            Some(input()?.map(|r| Range::new(1.0 - r.max, 1.0 - r.min)))
         }
         Op::WHERE => {
-            let (condition, a, b) = (get(0), get(1)?, get(2)?);
+            let words = view.words;
+            let (condition, a, b) = (named(words.condition), named(words.a)?, named(words.b)?);
             let condition = condition.unwrap_or(Folded::plain(Range::new(0.0, 1.0)));
             let rank = view.rank(result)?;
-            let shift = |slot: usize| rank.checked_sub(view.rank(view.operand_at(node, slot)?)?);
-            let (c, sa, sb) = (shift(0)?, shift(1)?, shift(2)?);
+            let shift = |word| rank.checked_sub(view.rank(view.operand(node, word)?)?);
+            let (c, sa, sb) = (shift(words.condition)?, shift(words.a)?, shift(words.b)?);
             // As a truth times one branch and its negation times the other, without the arithmetic.
             let yes =
                 Folded::join(
@@ -241,8 +250,7 @@ fn fold(view: &View<'_>, folds: &Folds, node: NodeId) -> Option<Folded> {
             Some(Folded::join(&yes, &no, (0, 0), Range::hull))
         }
         Op::ADD | Op::SUB => {
-            let (a, b) = (get(0)?, get(1)?);
-            let shift = shifts(view, node, result, 0, 1)?;
+            let (a, b, shift) = both()?;
             let factor = view.attr(node, view.words.alpha).and_then(Attr::as_float).unwrap_or(1.0);
             let factor = if op == Op::SUB { -factor } else { factor };
             let b = if factor == 1.0 { b } else { scaled(&b, factor) };
@@ -250,36 +258,32 @@ fn fold(view: &View<'_>, folds: &Folds, node: NodeId) -> Option<Folded> {
             Some(Folded { ramp, ..Folded::join(&a, &b, shift, Range::plus) })
         }
         Op::MUL => {
-            let (a, b) = (get(0)?, get(1)?);
-            let shift = shifts(view, node, result, 0, 1)?;
+            let (a, b, shift) = both()?;
             Some(Folded::join(&a, &b, shift, Range::times))
         }
         Op::DIV => {
-            let (a, b) = (get(0)?, get(1)?);
-            let shift = shifts(view, node, result, 0, 1)?;
+            let (a, b, shift) = both()?;
             let inverse = b.range.reciprocal()?;
             let rounds = view.attr(node, view.words.dtype).is_some() || view.dtype(result).is_int();
             let quotient = Folded::join(&a, &Folded::plain(inverse), shift, Range::times);
             Some(if rounds { quotient.map(|r| r.monotone(f64::floor)) } else { quotient })
         }
         Op::MINIMUM => {
-            let (a, b) = (get(0)?, get(1)?);
-            Some(Folded::join(&a, &b, shifts(view, node, result, 0, 1)?, Range::lower_of))
+            let (a, b, shift) = both()?;
+            Some(Folded::join(&a, &b, shift, Range::lower_of))
         }
         Op::MAXIMUM => {
-            let (a, b) = (get(0)?, get(1)?);
-            Some(Folded::join(&a, &b, shifts(view, node, result, 0, 1)?, |a, b| {
-                a.negate().lower_of(b.negate()).negate()
-            }))
+            let (a, b, shift) = both()?;
+            Some(Folded::join(&a, &b, shift, |a, b| a.negate().lower_of(b.negate()).negate()))
         }
-        Op::NEG => Some(scaled(&get(0)?, -1.0)),
-        Op::EXP => Some(get(0)?.map(|r| r.monotone(f64::exp))),
+        Op::NEG => Some(scaled(&input()?, -1.0)),
+        Op::EXP => Some(input()?.map(|r| r.monotone(f64::exp))),
         Op::SQRT => {
-            let input = get(0)?;
+            let input = input()?;
             (input.range.min >= 0.0).then(|| input.map(|r| r.monotone(f64::sqrt)))
         }
-        Op::RECIPROCAL => Some(Folded::plain(get(0)?.range.reciprocal()?)),
-        Op::FLOOR => Some(get(0)?.map(|r| r.monotone(f64::floor))),
+        Op::RECIPROCAL => Some(Folded::plain(input()?.range.reciprocal()?)),
+        Op::FLOOR => Some(input()?.map(|r| r.monotone(f64::floor))),
         Op::SIN | Op::COS | Op::TANH | Op::ERF => Some(Folded::plain(Range::new(-1.0, 1.0))),
         Op::SIGMOID => Some(Folded::plain(Range::new(0.0, 1.0))),
         Op::CLAMP => {
@@ -289,10 +293,10 @@ fn fold(view: &View<'_>, folds: &Folds, node: NodeId) -> Option<Folded> {
             };
             let low = bound(view.words.min, f64::NEG_INFINITY)?;
             let high = bound(view.words.max, f64::INFINITY)?;
-            Some(get(0)?.map(|r| r.monotone(|x| x.max(low).min(high))))
+            Some(input()?.map(|r| r.monotone(|x| x.max(low).min(high))))
         }
         Op::CAST => {
-            let input = get(0)?;
+            let input = input()?;
             let dtype = view.dtype(result);
             let ramp = input.ramp.filter(|_| dtype.is_int() || dtype.is_float());
             let bool_now = dtype == DType::Bool;
@@ -316,7 +320,7 @@ fn fold(view: &View<'_>, folds: &Folds, node: NodeId) -> Option<Folded> {
         | Op::UNBIND
         | Op::SPLIT
         | Op::REVERSE
-        | Op::ROLL => Some(moved(view, node, result, &get(0)?)),
+        | Op::ROLL => Some(moved(view, node, result, &input()?)),
         Op::CONCAT | Op::STACK => {
             let mut operands = view.operands(node);
             let first = folds.of_value(view, operands.next()?)?;
@@ -333,18 +337,17 @@ fn fold(view: &View<'_>, folds: &Folds, node: NodeId) -> Option<Folded> {
                     view.attr(node, view.words.value).and_then(Attr::as_float).unwrap_or(0.0),
                 ),
             };
-            Some(Folded::plain(get(0)?.range.hull(value)))
+            Some(Folded::plain(input()?.range.hull(value)))
         }
-        Op::SLICE_UPDATE => Some(Folded::plain(get(0)?.range.hull(get(1)?.range))),
-        Op::INDEX_PUT => Some(Folded::plain(get(0)?.range.hull(get(1)?.range))),
-        Op::SCATTER | Op::SCATTER_ELEMENTS | Op::SCATTER_ND => {
-            Some(Folded::plain(get(0)?.range.hull(get(2)?.range)))
+        Op::SLICE_UPDATE | Op::INDEX_PUT | Op::SCATTER | Op::SCATTER_ELEMENTS | Op::SCATTER_ND => {
+            let written = folds.of_value(view, view.written(node)?)?;
+            Some(Folded::plain(input()?.range.hull(written.range)))
         }
         Op::GATHER | Op::GATHER_ELEMENTS | Op::GATHER_ND | Op::INDEX => {
-            Some(Folded::plain(get(0)?.range))
+            Some(Folded::plain(input()?.range))
         }
-        Op::EMBEDDING => Some(Folded::plain(get(0)?.range)),
-        Op::REDUCE_MAX | Op::REDUCE_MIN | Op::REDUCE_MEAN => Some(Folded::plain(get(0)?.range)),
+        Op::EMBEDDING => Some(Folded::plain(named(view.words.weight)?.range)),
+        Op::REDUCE_MAX | Op::REDUCE_MIN | Op::REDUCE_MEAN => Some(Folded::plain(input()?.range)),
         Op::IS_INF | Op::IS_NAN | Op::ANY | Op::ALL => Some(Folded::plain(Range::new(0.0, 1.0))),
         _ => None,
     }

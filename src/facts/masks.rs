@@ -185,16 +185,13 @@ fn walk(view: &View<'_>, softmax: NodeId, root: ValueId) -> (Vec<Arrival>, Vec<(
                     up(operand, keep, None);
                 }
             }
-            Op::SLICE_UPDATE | Op::INDEX_PUT => {
-                for operand in view.operands(node).take(2) {
+            Op::SLICE_UPDATE
+            | Op::INDEX_PUT
+            | Op::SCATTER
+            | Op::SCATTER_ELEMENTS
+            | Op::SCATTER_ND => {
+                for operand in [view.input(node), view.written(node)].into_iter().flatten() {
                     up(operand, keep, None);
-                }
-            }
-            Op::SCATTER | Op::SCATTER_ELEMENTS | Op::SCATTER_ND => {
-                for word in [view.words.input, view.words.updates] {
-                    if let Some(operand) = view.operand(node, word) {
-                        up(operand, keep, None);
-                    }
                 }
             }
             op if op.category() == Category::Transparent => {

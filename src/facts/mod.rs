@@ -13,7 +13,9 @@ pub mod catalogue;
 mod constants;
 mod contraction;
 pub mod cost;
+mod dynamic;
 mod fold;
+mod kv_cache;
 mod masks;
 mod range;
 mod record;
@@ -110,6 +112,8 @@ impl<'p> Facts<'p> {
         slot.get_or_init(|| {
             let view = self.view(function);
             match fact {
+                "dynamic-symbol" => dynamic::records(&view),
+                "kv-cache" => kv_cache::records(&view),
                 "mask-source" => masks::records(&view),
                 "attention" => attention::records(&view),
                 "rope" => rope::records(&view),

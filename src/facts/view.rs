@@ -101,9 +101,23 @@ impl<'a> View<'a> {
         self.function.operands(node).get(slot).map(|operand| operand.value)
     }
 
-    /// The first operand.
+    /// The operand `input`, or the first one where the op has none of that name.
     pub(crate) fn input(&self, node: NodeId) -> Option<ValueId> {
-        self.operand_at(node, 0)
+        self.operand(node, self.words.input).or_else(|| self.operand_at(node, 0))
+    }
+
+    /// The slot of a named operand.
+    pub(crate) fn slot(&self, node: NodeId, word: Name) -> Option<usize> {
+        self.function.operands(node).iter().position(|operand| operand.name == word)
+    }
+
+    /// The slots of the two operands of a binary op: `a` and `b`, in whatever order the file lists
+    /// them, or the only two.
+    pub(crate) fn pair_slots(&self, node: NodeId) -> Option<(usize, usize)> {
+        match (self.slot(node, self.words.a), self.slot(node, self.words.b)) {
+            (Some(a), Some(b)) => Some((a, b)),
+            _ => (self.function.operands(node).len() == 2).then_some((0, 1)),
+        }
     }
 
     pub(crate) fn operand(&self, node: NodeId, word: Name) -> Option<ValueId> {
@@ -118,12 +132,15 @@ impl<'a> View<'a> {
         self.function.operands(node).iter().map(|operand| operand.value)
     }
 
-    /// The two operands of a binary op.
+    /// The two operands of a binary op, `a` first.
     pub(crate) fn pair(&self, node: NodeId) -> Option<(ValueId, ValueId)> {
-        match self.function.operands(node) {
-            [a, b] => Some((a.value, b.value)),
-            _ => None,
-        }
+        let (a, b) = self.pair_slots(node)?;
+        Some((self.operand_at(node, a)?, self.operand_at(node, b)?))
+    }
+
+    /// What an op writes over part of its input (`slice_update`, `index_put`, scatters, states).
+    pub(crate) fn written(&self, node: NodeId) -> Option<ValueId> {
+        self.operand(node, self.words.update).or_else(|| self.operand(node, self.words.updates))
     }
 
     pub(crate) fn attr(&self, node: NodeId, word: Name) -> Option<&'a Attr> {
