@@ -14,8 +14,6 @@ use crate::graph::Program;
 enum Reader {
     /// Reads the bytes of a file.
     File(fn(&Path, Bytes, ReadOptions) -> Result<Program, ReadError>),
-    /// Opens the path itself.
-    Path(fn(&Path, ReadOptions) -> Result<Program, ReadError>),
     /// Not read: kind of trouble, and the line that says so.
     Not(ReadErrorKind, &'static str),
 }
@@ -46,8 +44,11 @@ const FILES: &[(fn(&[u8], &Path) -> bool, Reader)] = &[
         Reader::Not(ReadErrorKind::OutOfScope, "a Python pickle: pickles are never opened"),
     ),
     (
-        |_, path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("mlmodel")),
-        Reader::Path(coreml::read_file),
+        |head, path| {
+            let named = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("mlmodel"));
+            named || coreml::is_model(head)
+        },
+        Reader::File(coreml::read_file),
     ),
 ];
 
@@ -77,7 +78,6 @@ pub(super) fn read(path: &Path, options: ReadOptions) -> Result<Program, ReadErr
     let head = &bytes[..bytes.len().min(HEAD)];
     match FILES.iter().find(|(test, _)| test(head, path)) {
         Some((_, Reader::File(reader))) => reader(path, bytes, options),
-        Some((_, Reader::Path(reader))) => reader(path, options),
         Some((_, Reader::Not(kind, message))) => Err(ReadError {
             path: path.to_owned(),
             message: (*message).to_owned(),

@@ -1,7 +1,8 @@
 //! The model description: which sizes an input may take, and the metadata.
 
+use super::network::Input;
 use super::wire::proto;
-use crate::graph::Program;
+use crate::graph::{DType, Dim, Program, Symbol, SymbolId};
 use crate::readers::mil::lower::InputShape;
 
 /// What the description says of the inputs (and states) of one function.
@@ -35,6 +36,46 @@ pub(super) fn features(description: &proto::ModelDescription, name: &str) -> Fea
     }
     features
 }
+
+/// The inputs of a neural network and the names of its outputs. The format gives its tensors no
+/// element type but for whole numbers: what is not one is what the unit computes in.
+pub(super) fn network_features(
+    program: &mut Program,
+    description: &proto::ModelDescription,
+) -> (Vec<Input>, Vec<String>) {
+    let features = features(description, "");
+    let mut inputs = Vec::new();
+    for feature in &description.input {
+        let kind = feature.r#type.as_ref().and_then(|ty| ty.kind.as_ref());
+        let dtype = match kind {
+            Some(proto::feature_type::Kind::MultiArrayType(array)) if array.data_type == INT32 => {
+                DType::I32
+            }
+            Some(proto::feature_type::Kind::Int64Type(_)) => DType::I32,
+            _ => DType::F16,
+        };
+        let ranges = features.shapes.iter().find(|shape| shape.name == feature.name);
+        let ranges = ranges.map(|shape| shape.ranges.as_slice()).unwrap_or(&[(1, Some(1))]);
+        let mut dims = Vec::with_capacity(ranges.len());
+        for (axis, &(min, max)) in ranges.iter().enumerate() {
+            dims.push(if max == Some(min) {
+                Dim::Static(min)
+            } else {
+                let name = program.names.intern(&format!("{}_{axis}", feature.name));
+                let symbols = &mut program.shapes.symbols;
+                symbols.push(Symbol { name, min, max, data_dependent: false });
+                Dim::Symbol(SymbolId(symbols.len() as u32 - 1))
+            });
+        }
+        let image = matches!(kind, Some(proto::feature_type::Kind::ImageType(_)));
+        inputs.push(Input { name: feature.name.clone(), dtype, dims, image });
+    }
+    let outputs = description.output.iter().map(|feature| feature.name.clone()).collect();
+    (inputs, outputs)
+}
+
+/// The format's number for an array of `int32`.
+const INT32: i32 = 131_104;
 
 impl Features {
     fn array(&mut self, name: &str, array: &proto::ArrayType) {

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::file as source;
-use crate::readers::{ReadError, ReadOptions};
+use crate::readers::{ReadError, ReadOptions, source};
 
 /// More than any manifest needs.
 const MANIFEST_LIMIT: usize = 1 << 20;

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::graph::{Blob, BlobFile, Payload, Program};
-use crate::readers::ReadError;
+use crate::readers::{ReadError, source};
 
 const SENTINEL: u32 = 0xDEAD_BEEF;
 const HEADER: u64 = 64;
@@ -86,17 +86,13 @@ impl Weights {
 
     fn open(&self, program: &mut Program, name: &str) -> Result<Entry, ReadError> {
         let inner = name.strip_prefix("@model_path/").unwrap_or(name);
-        let relative = Path::new(inner);
-        let confined = !inner.is_empty()
-            && !inner.contains('\\')
-            && relative.components().all(|part| matches!(part, Component::Normal(_)));
-        if !confined {
+        let path = (!inner.contains('\\')).then(|| source::inside(&self.base, inner)).flatten();
+        let Some(path) = path else {
             return Err(ReadError::broken(
                 &program.path,
                 format!("weight file `{name}` lies outside of the model: refused"),
             ));
-        }
-        let path = self.base.join(relative);
+        };
         let id = program.blob_files.len() as u32;
         let open = File::open(&path).ok().and_then(|file| {
             let data = file.metadata().ok()?;
