@@ -4,6 +4,14 @@
 //! the user's: nothing here may import more than `crate::target`, `crate::graph::DType` and
 //! `crate::facts::catalogue`.
 
+pub mod check;
+mod check_pattern;
+pub mod expr;
+pub mod load;
+pub mod plan;
+pub mod problem;
 pub mod raw;
+pub mod template;
+pub mod vocabulary;
 pub mod words;
 pub mod yaml;

@@ -1,0 +1,689 @@
+//! raw → checked: one pass that resolves every name and collects every mistake.
+
+use super::expr::{self, Names as _, Slot};
+use super::plan::*;
+use super::problem::{Problem, hint};
+use super::raw;
+use super::template::{self, Template};
+use super::vocabulary::{OpSet, Vocabulary};
+use super::words::{Effect, Kind, Severity, Sureness};
+use super::yaml::{At, Names, Place, Scalar};
+use crate::facts::catalogue::{FACTS, FactInfo, FieldKind};
+use crate::graph::DType;
+use crate::target::{Generation, Runtime, Unit};
+
+/// The formats that a rule may name.
+pub const FORMATS: &[&str] =
+    &["pt2", "aimodel", "aimodelc", "mlpackage", "mlmodel", "mlmodelc", "mil", "mlir", "onnx"];
+
+/// Checks a rule and makes its plan.
+///
+/// # Errors
+/// Every mistake found, in the order of the file as far as that goes.
+pub fn rule(raw: &raw::Rule, vocabulary: &Vocabulary) -> Result<Plan, Vec<Problem>> {
+    let mut checker = Checker::new(vocabulary);
+    let plan = checker.rule(raw);
+    if checker.problems.is_empty() {
+        Ok(plan)
+    } else {
+        checker.problems.sort_by_key(|problem| (problem.place.line, problem.place.column));
+        Err(checker.problems)
+    }
+}
+
+/// What a slot holds, as far as the rule tells.
+#[derive(Debug, Clone)]
+struct SlotInfo {
+    name: String,
+    /// Ops that a bound node can be; any if `None`.
+    ops: Option<OpSet>,
+    /// A number or a word, and no node or value.
+    datum: bool,
+}
+
+pub(super) struct Checker<'v> {
+    pub(super) vocabulary: &'v Vocabulary,
+    pub(super) problems: Vec<Problem>,
+    slots: Vec<SlotInfo>,
+    names: Vec<String>,
+    flows: u16,
+    needs_placement: bool,
+    /// How often each slot has been bound so far: tells closed flows.
+    bound: Vec<u32>,
+}
+
+impl expr::Names for Checker<'_> {
+    fn slot(&self, name: &str) -> Option<Slot> {
+        self.slots.iter().position(|slot| slot.name == name).map(|at| at as Slot)
+    }
+
+    fn bindings(&self) -> Vec<&str> {
+        self.slots.iter().map(|slot| slot.name.as_str()).collect()
+    }
+
+    fn attribute(&self, slot: Slot, name: &str) -> Result<(), String> {
+        let info = &self.slots[slot as usize];
+        if info.datum {
+            return Err(format!("`{}` is a number or a word and has no `{name}`", info.name));
+        }
+        if self.vocabulary.has_attribute(info.ops.as_ref(), name) {
+            return Ok(());
+        }
+        const OWN: &[&str] = &[
+            "rank", "dtype", "op", "name", "spelling", "module", "fqn", "bytes", "elements",
+            "shape", "number",
+        ];
+        let mut known: Vec<&str> = OWN.to_vec();
+        known.extend(self.vocabulary.select(info.ops.as_ref()).flat_map(|op| &op.attributes));
+        known.sort_unstable();
+        known.dedup();
+        Err(format!("`{}` has no property or attribute `{name}`{}", info.name, hint(name, &known)))
+    }
+}
+
+impl<'v> Checker<'v> {
+    fn new(vocabulary: &'v Vocabulary) -> Checker<'v> {
+        Checker {
+            vocabulary,
+            problems: Vec::new(),
+            slots: vec![SlotInfo { name: "anchor".to_owned(), ops: None, datum: false }],
+            names: Vec::new(),
+            flows: 0,
+            needs_placement: false,
+            bound: vec![1],
+        }
+    }
+
+    pub(super) fn problem(&mut self, place: Place, message: impl Into<String>) {
+        self.problems.push(Problem { place, message: message.into() });
+    }
+
+    /// The index of an operand or attribute name.
+    pub(super) fn name(&mut self, name: &str) -> NameIndex {
+        let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        at as NameIndex
+    }
+
+    pub(super) fn next_flow(&mut self) -> u16 {
+        self.flows += 1;
+        self.flows - 1
+    }
+
+    pub(super) fn asks_placement(&mut self) {
+        self.needs_placement = true;
+    }
+
+    /// How often every slot has been bound so far.
+    pub(super) fn binds(&self) -> Vec<u32> {
+        self.bound.clone()
+    }
+
+    /// Whether a part of the rule, which began when the counts were `before`, binds nothing that was
+    /// bound before it.
+    pub(super) fn closed_since(&self, before: &[u32]) -> bool {
+        before.iter().zip(&self.bound).all(|(before, now)| *before == 0 || before == now)
+    }
+
+    /// Binds a name to a node or value of these ops, or to a datum.
+    pub(super) fn bind(&mut self, name: &At<String>, ops: Option<&OpSet>, datum: bool) -> Slot {
+        let fine = name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_');
+        const RESERVED: &[&str] = &[
+            "anchor", "function", "program", "target", "limits", "group", "and", "or", "not", "in",
+            "true", "false",
+        ];
+        if !fine || RESERVED.contains(&name.as_str()) {
+            self.problem(
+                name.place(),
+                format!(
+                    "`{}` cannot be a binding: lower-case letters, digits and hyphens, and none of {}",
+                    name.value,
+                    super::problem::list(RESERVED)
+                ),
+            );
+        }
+        if let Some(slot) = self.slot(name) {
+            let info = &mut self.slots[slot as usize];
+            if info.datum != datum {
+                let message =
+                    format!("`{}` is bound to a number and to a node or value", name.value);
+                self.problem(name.place(), message);
+            } else {
+                match (&mut info.ops, ops) {
+                    (Some(known), Some(ops)) => known.extend(ops),
+                    (known, _) => *known = None,
+                }
+            }
+            self.bound[slot as usize] += 1;
+            return slot;
+        }
+        self.slots.push(SlotInfo { name: name.value.clone(), ops: ops.cloned(), datum });
+        self.bound.push(1);
+        (self.slots.len() - 1) as Slot
+    }
+
+    fn rule(&mut self, raw: &raw::Rule) -> Plan {
+        self.header(raw);
+        let target = self.target(
+            &raw.target.unit,
+            &raw.target.runtime,
+            &raw.target.chip,
+            &raw.target.os,
+            true,
+        );
+        let formats = self.formats(&raw.format);
+        let function = raw.function.as_ref().map(|function| self.function(function));
+        let program = raw.program.as_ref().map(|program| self.program(program));
+        let anchor = self.anchor(&raw.r#match);
+        if let Anchor::Node { ops, kinds, .. } = &anchor {
+            self.slots[0].ops = kinds.is_empty().then(|| ops.clone());
+        }
+        let bound: Vec<Vec<(Slot, Pattern)>> = raw
+            .cases
+            .iter()
+            .map(|case| {
+                let mut list = Vec::new();
+                for (name, pattern) in case.when.bound.iter() {
+                    let compiled = self.pattern(pattern, None);
+                    if let Some(slot) = self.item_slot(name) {
+                        list.push((slot, compiled));
+                    }
+                }
+                list
+            })
+            .collect();
+        let wheres = self.exprs(&raw.r#where);
+        let paths = raw.paths.iter().filter_map(|path| self.path(path)).collect();
+        let group = raw.group.as_ref().map(|group| GroupTest {
+            by: group.by.as_ref().map(|by| self.template(by)),
+            count: group.count.as_ref().map(|count| self.test(count)),
+        });
+        let report_at =
+            raw.report_at.as_ref().and_then(|name| self.item_slot(name)).unwrap_or(ANCHOR);
+        let key = raw.key.as_ref().map(|key| self.template(key));
+        let message = self.template(&raw.message);
+        let help = raw.help.as_ref().map(|help| self.template(help));
+        let cases =
+            raw.cases.iter().zip(bound).map(|(case, bound)| self.case(case, bound)).collect();
+        let off_unit = self.off_unit(raw);
+        let claims = match &raw.claims {
+            Some(names) => self.item_slots(names),
+            None => off_unit.clone(),
+        };
+        let related = raw
+            .related
+            .iter()
+            .filter_map(|related| {
+                let words = self.template(&related.message);
+                self.item_slot(&related.at).map(|slot| (slot, words))
+            })
+            .collect();
+        Plan {
+            target,
+            formats,
+            function,
+            program,
+            anchor,
+            wheres,
+            paths,
+            group,
+            report_at,
+            key,
+            message,
+            help,
+            cases,
+            claims,
+            off_unit,
+            related,
+            names: std::mem::take(&mut self.names),
+            slots: self.slots.iter().map(|slot| slot.name.clone()).collect(),
+            flows: self.flows,
+            needs_placement: self.needs_placement,
+        }
+    }
+
+    /// What people read: id, name, evidence, example, severity.
+    fn header(&mut self, raw: &raw::Rule) {
+        let id = &raw.id;
+        let digits = id.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        if digits.len() == id.len()
+            || digits.is_empty()
+            || !digits.chars().all(|c| c.is_ascii_digit())
+        {
+            self.problem(
+                id.place(),
+                format!("`{}`: an id is capital letters, then digits, as in `ANE004`", id.value),
+            );
+        }
+        let name = &raw.name;
+        let kebab = name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        if !kebab {
+            self.problem(
+                name.place(),
+                format!("`{}`: a name is kebab-case, as in `inf-mask`", name.value),
+            );
+        }
+        if raw.why.trim().is_empty() {
+            self.problem(raw.why.place(), "`why` is empty: say in plain words why it matters");
+        }
+        let evidence = &raw.evidence;
+        if evidence.value.is_empty() {
+            self.problem(
+                evidence.place(),
+                "`evidence` is empty: a rule stands on at least one source",
+            );
+        }
+        let folklore = evidence.value.iter().all(|e| e.sureness == Sureness::Folklore);
+        let errors = std::iter::once(&raw.severity)
+            .chain(raw.cases.iter().filter_map(|case| case.severity.as_ref()));
+        if folklore && !evidence.value.is_empty() {
+            for severity in errors.filter(|severity| severity.value == Severity::Error) {
+                self.problem(severity.place(), "severity `error` on folklore alone: a rule with no better evidence is a warning at most");
+            }
+        }
+        for evidence in &evidence.value {
+            self.words(
+                &evidence.runtime,
+                Runtime::parse,
+                &names(Runtime::ALL, |r| r.name()),
+                "runtime",
+            );
+        }
+        match &raw.example {
+            None => self.problem(
+                raw.id.place(),
+                "`example` is missing: show code with the fault (`bad`) and without (`good`)",
+            ),
+            Some(example) if example.bad.trim().is_empty() || example.good.trim().is_empty() => {
+                self.problem(raw.id.place(), "`example` needs both `bad` and `good`");
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn off_unit(&mut self, raw: &raw::Rule) -> Vec<Slot> {
+        if raw.effect != Effect::OffUnit {
+            if let Some(name) = raw.off_unit.first() {
+                self.problem(
+                    name.place(),
+                    "`off-unit` says what leaves the unit: it needs `effect: off-unit`",
+                );
+            }
+            return Vec::new();
+        }
+        if raw.off_unit.is_empty() { vec![ANCHOR] } else { self.item_slots(&raw.off_unit) }
+    }
+
+    fn path(&mut self, raw: &raw::Path) -> Option<PathTest> {
+        let through = self.through(&raw.through, &raw.through_category);
+        let not_through = self.ops(&raw.not_through);
+        let (from, to) = (self.item_slot(&raw.from), self.item_slot(&raw.to));
+        // Nothing said: every op may be gone through.
+        let through =
+            if raw.through.is_empty() && raw.through_category.is_empty() { None } else { through };
+        Some(PathTest {
+            from: from?,
+            to: to?,
+            through,
+            not_through,
+            exists: raw.exists.unwrap_or(true),
+        })
+    }
+
+    fn case(&mut self, raw: &raw::Case, bound: Vec<(Slot, Pattern)>) -> CaseTest {
+        let when = &raw.when;
+        CaseTest {
+            target: self.target(&when.unit, &when.runtime, &when.chip, &when.os, false),
+            formats: self.formats(&when.format),
+            bound,
+            function: when.function.as_ref().map(|function| self.function(function)),
+            program: when.program.as_ref().map(|program| self.program(program)),
+            wheres: self.exprs(&when.r#where),
+            severity: raw.severity.as_ref().map(|severity| severity.value),
+            message: raw.message.as_ref().map(|message| self.template(message)),
+            help: raw.help.as_ref().map(|help| self.template(help)),
+            quiet: raw.quiet,
+        }
+    }
+
+    /// The slot of a name that must be a node or value bound in `match`.
+    pub(super) fn item_slot(&mut self, name: &At<String>) -> Option<Slot> {
+        match self.slot(name) {
+            None => {
+                let hint = hint(name, &self.bindings());
+                self.problem(
+                    name.place(),
+                    format!("nothing in `match` binds `{}`{hint}", name.value),
+                );
+                None
+            }
+            Some(slot) if self.slots[slot as usize].datum => {
+                self.problem(
+                    name.place(),
+                    format!(
+                        "`{}` is a number or a word: a node or value is needed here",
+                        name.value
+                    ),
+                );
+                None
+            }
+            Some(slot) => Some(slot),
+        }
+    }
+
+    fn item_slots(&mut self, names: &Names) -> Vec<Slot> {
+        names.iter().filter_map(|name| self.item_slot(name)).collect()
+    }
+
+    fn exprs(&mut self, texts: &[At<String>]) -> Vec<expr::Expr> {
+        let mut list = Vec::new();
+        for text in texts {
+            match expr::parse(text, self) {
+                Ok(parsed) => {
+                    self.needs_placement |= parsed.needs_placement();
+                    list.push(parsed);
+                }
+                Err(error) => self.problem(
+                    text.place(),
+                    format!("`{}`, character {}: {}", text.value, error.offset + 1, error.message),
+                ),
+            }
+        }
+        list
+    }
+
+    fn template(&mut self, text: &At<String>) -> Template {
+        match template::parse(text, self) {
+            Ok(template) => {
+                self.needs_placement |= template.needs_placement();
+                template
+            }
+            Err(error) => {
+                self.problem(
+                    text.place(),
+                    format!("character {}: {}", error.offset + 1, error.message),
+                );
+                Template::default()
+            }
+        }
+    }
+
+    /// Reads words of a closed vocabulary.
+    pub(super) fn words<T>(
+        &mut self,
+        names: &Names,
+        parse: impl Fn(&str) -> Option<T>,
+        known: &[&str],
+        what: &str,
+    ) -> Vec<T> {
+        let mut list = Vec::new();
+        for name in names.iter() {
+            match parse(name) {
+                Some(word) => list.push(word),
+                None => self.problem(
+                    name.place(),
+                    format!("there is no {what} `{}`{}", name.value, hint(name, known)),
+                ),
+            }
+        }
+        list
+    }
+
+    pub(super) fn formats(&mut self, names: &Names) -> Vec<String> {
+        self.words(
+            names,
+            |name| FORMATS.contains(&name).then(|| name.to_owned()),
+            FORMATS,
+            "format",
+        )
+    }
+
+    fn target(
+        &mut self,
+        unit: &Names,
+        runtime: &Names,
+        chip: &Option<raw::Range>,
+        os: &Option<raw::Range>,
+        whole_rule: bool,
+    ) -> TargetTest {
+        let mut units = self.words(unit, Unit::parse, &names(Unit::ALL, |u| u.name()), "unit");
+        if whole_rule && unit.is_empty() {
+            units.push(Unit::NeuralEngine);
+        }
+        let runtimes =
+            self.words(runtime, Runtime::parse, &names(Runtime::ALL, |r| r.name()), "runtime");
+        let chip = self.range(
+            chip,
+            |scalar| Generation::parse(&scalar.to_string()),
+            "chip, as in `h16` or `m4`",
+        );
+        let os = self.range(os, os_version, "OS version, as in `18` or `26.1`");
+        TargetTest { units, runtimes, chip, os }
+    }
+
+    fn range<T>(
+        &mut self,
+        range: &Option<raw::Range>,
+        parse: impl Fn(&Scalar) -> Option<T>,
+        what: &str,
+    ) -> (Option<T>, Option<T>) {
+        let mut end = |scalar: &Option<At<Scalar>>| {
+            let scalar = scalar.as_ref()?;
+            let parsed = parse(scalar);
+            if parsed.is_none() {
+                self.problem(scalar.place(), format!("`{}` is no {what}", scalar.value));
+            }
+            parsed
+        };
+        match range {
+            None => (None, None),
+            Some(range) => (end(&range.min), end(&range.max)),
+        }
+    }
+
+    /// The ops of a list of names.
+    pub(super) fn ops(&mut self, names: &Names) -> OpSet {
+        let mut set = OpSet::default();
+        for name in names.iter() {
+            match self.vocabulary.op(name) {
+                Some(op) => set.insert(op),
+                None => {
+                    let known: Vec<&str> = self.vocabulary.ops.iter().map(|op| op.name).collect();
+                    self.problem(
+                        name.place(),
+                        format!("there is no op `{}`{}", name.value, hint(name, &known)),
+                    );
+                }
+            }
+        }
+        set
+    }
+
+    /// The ops of a list of categories.
+    pub(super) fn categories(&mut self, names: &Names) -> OpSet {
+        let mut set = OpSet::default();
+        for name in names.iter() {
+            let ops = self.vocabulary.category(name);
+            if ops.is_empty() {
+                let mut known: Vec<&str> =
+                    self.vocabulary.ops.iter().map(|op| op.category).collect();
+                known.sort_unstable();
+                known.dedup();
+                self.problem(
+                    name.place(),
+                    format!("there is no category `{}`{}", name.value, hint(name, &known)),
+                );
+            }
+            set.extend(&ops);
+        }
+        set
+    }
+
+    /// The ops that a flow or path goes through; `None` for every op (`through: any`).
+    pub(super) fn through(&mut self, through: &Names, categories: &Names) -> Option<OpSet> {
+        if through.len() == 1 && through[0].as_str() == "any" {
+            return None;
+        }
+        let mut set = self.ops(through);
+        set.extend(&self.categories(categories));
+        Some(set)
+    }
+
+    pub(super) fn dtypes(&mut self, names: &Names) -> DtypeSet {
+        let mut known: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+        known.extend(["float", "int"]);
+        let mut set = DtypeSet::default();
+        for name in names.iter() {
+            let mut found = false;
+            for dtype in DType::ALL {
+                let fits = match name.as_str() {
+                    "float" => dtype.is_float(),
+                    "int" => dtype.is_int(),
+                    word => dtype.name() == word,
+                };
+                if fits {
+                    set.0 |= 1 << (*dtype as u32);
+                    found = true;
+                }
+            }
+            if !found {
+                self.problem(
+                    name.place(),
+                    format!("there is no dtype `{}`{}", name.value, hint(name, &known)),
+                );
+            }
+        }
+        set
+    }
+
+    pub(super) fn regex(&mut self, text: &At<String>) -> Regex {
+        if let Err(reason) = (self.vocabulary.regex)(text) {
+            self.problem(
+                text.place(),
+                format!("`{}` is no regular expression: {reason}", text.value),
+            );
+        }
+        Regex(text.value.clone())
+    }
+
+    pub(super) fn fact(&mut self, name: &At<String>) -> Option<&'static FactInfo> {
+        let fact = FACTS.iter().find(|fact| fact.name == name.as_str());
+        if fact.is_none() {
+            let known: Vec<&str> = FACTS.iter().map(|fact| fact.name).collect();
+            self.problem(
+                name.place(),
+                format!("there is no fact `{}`{}", name.value, hint(name, &known)),
+            );
+        }
+        fact
+    }
+
+    /// Patterns of a fact's fields.
+    pub(super) fn fields(
+        &mut self,
+        fact: &'static FactInfo,
+        raw: &[(At<String>, raw::Pattern)],
+    ) -> Vec<(&'static str, FieldTest)> {
+        let mut list = Vec::new();
+        for (name, pattern) in raw {
+            let Some(field) = fact.fields.iter().find(|field| field.name == name.as_str()) else {
+                let known: Vec<&str> = fact.fields.iter().map(|field| field.name).collect();
+                self.problem(
+                    name.place(),
+                    format!(
+                        "the fact `{}` has no field `{}`{}",
+                        fact.name,
+                        name.value,
+                        hint(name, &known)
+                    ),
+                );
+                continue;
+            };
+            if pattern.present == Some(false) {
+                if !field.optional {
+                    self.problem(name.place(), format!("`{}` is always there", field.name));
+                }
+                list.push((field.name, FieldTest::Absent));
+                continue;
+            }
+            let test = match field.kind {
+                FieldKind::Node => FieldTest::Node(self.item_field(name, pattern)),
+                FieldKind::Value => FieldTest::Value(self.item_field(name, pattern)),
+                FieldKind::Nodes | FieldKind::Values => {
+                    FieldTest::Some(self.item_field(name, pattern))
+                }
+                kind => FieldTest::Datum(self.datum_field(name, pattern, kind)),
+            };
+            list.push((field.name, test));
+        }
+        list
+    }
+
+    fn item_field(&mut self, name: &At<String>, pattern: &raw::Pattern) -> Pattern {
+        if pattern.is.is_some() {
+            self.problem(name.place(), format!("`{}` is a node or value: a pattern such as {{op: …}} or {{bind: …}} is expected", name.value));
+        }
+        self.pattern(pattern, None)
+    }
+
+    fn datum_field(&mut self, name: &At<String>, pattern: &raw::Pattern, kind: FieldKind) -> Test {
+        let only = raw::Pattern {
+            is: pattern.is.clone(),
+            bind: pattern.bind.clone(),
+            present: pattern.present,
+            ..raw::Pattern::default()
+        };
+        if *pattern != only {
+            self.problem(name.place(), format!("`{}` is a number or a word: only `is`, `bind` and `present` can be asked of it", name.value));
+        }
+        let mut test = match &pattern.is {
+            Some(is) => self.test(is),
+            None => Test::default(),
+        };
+        if let FieldKind::Text(known) = kind {
+            for word in test.one_of.iter().chain(&test.none_of) {
+                if !known.contains(&word.to_string().as_str()) {
+                    self.problems.push(Problem {
+                        place: name.place(),
+                        message: format!(
+                            "`{}` is never `{word}`{}",
+                            name.value,
+                            hint(&word.to_string(), known)
+                        ),
+                    });
+                }
+            }
+        }
+        if let Some(bind) = &pattern.bind {
+            test.bind = Some(self.bind(bind, None, true));
+        }
+        test
+    }
+}
+
+/// The words of a closed vocabulary.
+pub(super) fn names<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> Vec<&'static str> {
+    all.iter().map(|&item| name(item)).collect()
+}
+
+fn os_version(scalar: &Scalar) -> Option<(u16, u16)> {
+    let text = match scalar {
+        Scalar::Int(n) => return u16::try_from(*n).ok().map(|major| (major, 0)),
+        Scalar::Float(x) => x.to_string(),
+        Scalar::Text(text) => text.clone(),
+        Scalar::Bool(_) => return None,
+    };
+    let (major, minor) = text.split_once('.').unwrap_or((&text, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The kinds of a pattern's `kind` that are no ops.
+pub(super) fn anchored_kinds(kinds: &[Kind]) -> Vec<Kind> {
+    kinds.iter().copied().filter(|kind| *kind != Kind::Op).collect()
+}

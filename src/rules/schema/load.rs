@@ -1,0 +1,40 @@
+//! YAML text → raw rule, with the place of every mistake.
+
+use super::problem::{Problem, nearest};
+use super::raw;
+use super::yaml::Place;
+
+/// Longest rule file that is read, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// Reads a rule.
+///
+/// # Errors
+/// The first mistake that keeps the text from being a rule at all.
+pub fn read(text: &str) -> Result<raw::Rule, Problem> {
+    if text.len() > MAX_BYTES {
+        let message = format!("a rule file of more than {MAX_BYTES} bytes");
+        return Err(Problem { place: Place::default(), message });
+    }
+    serde_saphyr::from_str(text).map_err(|error| {
+        let place = error.location().map_or(Place::default(), |at| Place {
+            line: at.line() as u32,
+            column: at.column() as u32,
+        });
+        Problem { place, message: with_suggestion(error.without_snippet().to_string()) }
+    })
+}
+
+/// Adds "did you mean" to serde's "unknown field `x`, expected one of `a`, `b`".
+fn with_suggestion(message: String) -> String {
+    let message = message.split(" at line ").next().unwrap_or(&message).trim().to_owned();
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    if (message.contains("unknown field") || message.contains("unknown variant"))
+        && let Some((word, known)) = quoted.split_first()
+        && let Some(candidate) = nearest(word, known.iter().copied())
+    {
+        let head = message.split(", expected").next().unwrap_or(&message);
+        return format!("{head}; did you mean `{candidate}`?");
+    }
+    message
+}
