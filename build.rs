@@ -1,6 +1,9 @@
 //! Compiles the data under `rules/` into the binary: a broken file there fails the build with its
 //! name, its line and the reason. One module a table, under `build/`.
 
+#[path = "src/facts/catalogue.rs"]
+#[allow(dead_code)]
+mod catalogue;
 #[path = "build/dialects.rs"]
 mod dialects;
 // The words of the tables are the program's own: the same file serves both.
@@ -11,11 +14,26 @@ mod dtype;
 mod ops;
 #[path = "build/proto.rs"]
 mod proto;
+#[path = "build/rules.rs"]
+mod rules;
+#[path = "build/rust_code.rs"]
+mod rust_code;
+#[path = "src/rules/schema/mod.rs"]
+#[allow(dead_code)]
+mod schema;
 #[path = "src/target.rs"]
 #[allow(dead_code, clippy::enum_variant_names)]
 mod target;
 #[path = "build/targets.rs"]
 mod targets;
+
+/// The paths under which the rule schema finds what it needs of the program.
+mod facts {
+    pub(crate) use crate::catalogue;
+}
+mod graph {
+    pub use crate::dtype::DType;
+}
 
 /// Makes the text of one generated file.
 type Generator = fn() -> Result<String, String>;
@@ -25,6 +43,8 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=src/graph/dtype.rs");
+    println!("cargo::rerun-if-changed=src/facts/catalogue.rs");
+    println!("cargo::rerun-if-changed=src/rules/schema");
     println!("cargo::rerun-if-changed=src/target.rs");
     let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     if let Err(message) = proto::messages() {
@@ -35,6 +55,7 @@ fn main() {
         ("dialects.rs", dialects::generate),
         ("layers.rs", proto::layers),
         ("targets.rs", targets::generate),
+        ("rules.rs", rules::generate),
     ];
     for (name, generate) in tables {
         match generate() {

@@ -10,7 +10,7 @@ const PATH: &str = "rules/ops.yaml";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RawOp {
-    category: String,
+    pub category: String,
     #[serde(default)]
     pub operands: Vec<String>,
     #[serde(default)]
@@ -31,22 +31,22 @@ pub fn read() -> Result<std::collections::BTreeMap<String, RawOp>, String> {
     serde_saphyr::from_str(&text).map_err(|e| format!("{PATH}: {e}"))
 }
 
+/// The vocabulary in the order of `graph::Op` indices: `unknown` first, then by name.
+pub fn all() -> Result<Vec<(String, RawOp)>, String> {
+    let unknown = RawOp {
+        category: "unknown".into(),
+        operands: vec!["input".into(), "…".into()],
+        attributes: vec![],
+    };
+    Ok(std::iter::once(("unknown".to_owned(), unknown)).chain(read()?).collect())
+}
+
 /// The vocabulary as Rust source.
 pub fn generate() -> Result<String, String> {
-    let raw = read()?;
+    let all = all()?;
     let mut consts = TokenStream::new();
     let mut infos = TokenStream::new();
     let mut by_name = TokenStream::new();
-    let unknown = (
-        "unknown".to_owned(),
-        RawOp {
-            category: "unknown".into(),
-            operands: vec!["input".into(), "…".into()],
-            attributes: vec![],
-        },
-    );
-    let all: Vec<(&String, &RawOp)> =
-        std::iter::once((&unknown.0, &unknown.1)).chain(raw.iter()).collect();
     for (id, (name, op)) in all.iter().enumerate() {
         if !name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
             return Err(format!("{PATH}: op name `{name}`: lower-case letters, digits and _ only"));

@@ -3,7 +3,10 @@
 //! First the rules that need no placement: what they put off the unit feeds placement. Then those
 //! that ask for regions, positions or the target's table.
 
-use super::{Hit, RuleSet, Selection};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::matcher::{Scope, Surroundings, on_target, run};
+use super::{Hit, Rule, RuleSet, Selection};
 use crate::facts::Facts;
 use crate::graph::{FunctionId, NodeId};
 use crate::rules::{Eligible, Position};
@@ -72,11 +75,13 @@ impl<'r> Engine<'r> {
     /// If a selector names nothing.
     pub fn new(
         set: &'r RuleSet,
-        _selection: &Selection,
+        selection: &Selection,
         target: Target,
         limits: Limits,
     ) -> Result<Engine<'r>, UnknownSelector> {
-        Ok(Engine { set, rules: Vec::new(), target, limits })
+        let mut rules = set.select(selection)?;
+        rules.retain(|&at| on_target(&set.rules()[at].plan().target, &target));
+        Ok(Engine { set, rules, target, limits })
     }
 
     /// The rule set that [`Hit::rule`] indexes.
@@ -84,20 +89,93 @@ impl<'r> Engine<'r> {
         self.set
     }
 
+    /// The rules that run.
+    pub fn rules(&self) -> impl Iterator<Item = &'r Rule> + '_ {
+        self.rules.iter().map(|&at| &self.set.rules()[at])
+    }
+
     /// Hits of the rules that need no placement, ordered by function, place and rule.
-    pub fn first_phase(&self, _facts: &Facts) -> Vec<Hit> {
-        let _ = (&self.rules, &self.target, &self.limits);
-        Vec::new()
+    pub fn first_phase(&self, facts: &Facts) -> Vec<Hit> {
+        self.phase(facts, None)
     }
 
     /// Hits of the rules that ask for placement, in the same order.
-    pub fn second_phase(&self, _facts: &Facts, _placement: &dyn PlacementView) -> Vec<Hit> {
-        Vec::new()
+    pub fn second_phase(&self, facts: &Facts, placement: &dyn PlacementView) -> Vec<Hit> {
+        self.phase(facts, Some(placement))
+    }
+
+    fn phase<'a>(
+        &self,
+        facts: &'a Facts<'a>,
+        placement: Option<&'a dyn PlacementView>,
+    ) -> Vec<Hit> {
+        let program = facts.program();
+        let around =
+            Surroundings { facts, program, target: self.target, limits: self.limits, placement };
+        let rules: Vec<(usize, &Rule)> = self
+            .rules
+            .iter()
+            .map(|&at| (at, &self.set.rules()[at]))
+            .filter(|(_, rule)| rule.needs_placement() == placement.is_some())
+            .collect();
+        let mut hits = Vec::new();
+        if rules.is_empty() {
+            return hits;
+        }
+        for (id, function) in program.linted() {
+            if function.is_empty() {
+                continue;
+            }
+            let scope = Scope::new(around, id);
+            for (at, rule) in &rules {
+                hits.extend(run(&scope, *at, rule));
+            }
+        }
+        in_order(&mut hits);
+        hits
     }
 
     /// Drops hits of general rules on nodes that a more special rule claims, and gives the rest in
     /// the order of function, place and rule.
-    pub fn resolve_claims(&self, hits: Vec<Hit>) -> Vec<Hit> {
+    ///
+    /// A rule that only repeats the target's table (`yields`) is silent on every claimed node; a rule
+    /// that a special one names in `over` is silent on the nodes that the special one claims.
+    pub fn resolve_claims(&self, mut hits: Vec<Hit>) -> Vec<Hit> {
+        let rules = self.set.rules();
+        let mut claimed: FxHashSet<(FunctionId, NodeId)> = FxHashSet::default();
+        let mut over: FxHashMap<&str, FxHashSet<(FunctionId, NodeId)>> = FxHashMap::default();
+        for hit in &hits {
+            let Some(rule) = rules.get(hit.rule) else { continue };
+            // Without claims of its own, a rule that stands over another speaks for its place.
+            let own = if hit.claims.is_empty() { &hit.nodes } else { &hit.claims };
+            for general in rule.raw().over.iter() {
+                let nodes = own.iter().map(|&node| (hit.function, node));
+                over.entry(general.as_str()).or_default().extend(nodes);
+            }
+            if !rule.yields() {
+                claimed.extend(hit.claims.iter().map(|&node| (hit.function, node)));
+            }
+        }
+        hits.retain(|hit| {
+            let Some(rule) = rules.get(hit.rule) else { return true };
+            let taken = |nodes: &FxHashSet<(FunctionId, NodeId)>| {
+                let own = if hit.claims.is_empty() {
+                    std::slice::from_ref(&hit.place)
+                } else {
+                    &hit.claims
+                };
+                own.iter().all(|&node| nodes.contains(&(hit.function, node)))
+            };
+            !(rule.yields() && taken(&claimed)) && !over.get(rule.id()).is_some_and(taken)
+        });
+        in_order(&mut hits);
         hits
     }
+}
+
+fn in_order(hits: &mut [Hit]) {
+    hits.sort_by(|a, b| {
+        (a.function, a.place, a.rule, &a.key, &a.message)
+            .cmp(&(b.function, b.place, b.rule, &b.key, &b.message))
+    });
 }

@@ -4,6 +4,7 @@
 
 mod engine;
 mod hit;
+mod matcher;
 mod rule;
 pub mod schema;
 mod set;
@@ -14,4 +15,4 @@ pub use rule::Rule;
 pub use schema::words::{
     Applicability, Category, Effect, Eligible, Kind, Origin, Per, Position, Severity, Sureness,
 };
-pub use set::{RuleSet, Selection};
+pub use set::{RuleFileError, RuleSet, Selection};

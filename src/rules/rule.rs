@@ -1,7 +1,11 @@
 //! A rule: what people read about it, and its compiled form.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use regex::Regex;
+
+use super::schema::plan::Plan;
 use super::schema::raw;
 use super::{Applicability, Category, Effect, Per, Severity, Sureness};
 use crate::target::Target;
@@ -9,11 +13,44 @@ use crate::target::Target;
 /// A checked rule.
 #[derive(Debug)]
 pub struct Rule {
-    pub(super) raw: raw::Rule,
-    pub(super) file: PathBuf,
+    raw: raw::Rule,
+    file: PathBuf,
+    plan: Plan,
+    /// The plan's regular expressions, compiled when first asked for; `None` for one that does not
+    /// compile, which the check has ruled out.
+    regexes: Vec<OnceLock<Option<Regex>>>,
 }
 
 impl Rule {
+    pub(super) fn new(raw: raw::Rule, file: PathBuf, plan: Plan) -> Rule {
+        let regexes = std::iter::repeat_with(OnceLock::new).take(plan.regexes.len()).collect();
+        Rule { raw, file, plan, regexes }
+    }
+
+    /// The compiled form.
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// A regular expression of the plan.
+    pub(super) fn regex(&self, id: u16) -> Option<&Regex> {
+        let id = usize::from(id);
+        self.regexes
+            .get(id)?
+            .get_or_init(|| self.plan.regexes.get(id).and_then(|source| Regex::new(source).ok()))
+            .as_ref()
+    }
+
+    /// Whether only placement can tell.
+    pub fn needs_placement(&self) -> bool {
+        self.plan.needs_placement
+    }
+
+    /// Whether it is silent on every node that another rule claims.
+    pub fn yields(&self) -> bool {
+        self.raw.yields
+    }
+
     /// Fixed id (`ANE004`).
     pub fn id(&self) -> &str {
         &self.raw.id

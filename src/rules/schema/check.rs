@@ -31,6 +31,29 @@ pub fn rule(raw: &raw::Rule, vocabulary: &Vocabulary) -> Result<Plan, Vec<Proble
     }
 }
 
+/// Checks what only shows when rules stand together: ids and names are unique, and the rules that
+/// `over` names are there. Gives the index of the rule with each mistake.
+pub fn together(rules: &[&raw::Rule]) -> Vec<(usize, Problem)> {
+    let mut problems = Vec::new();
+    let ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
+    for (at, rule) in rules.iter().enumerate() {
+        for (what, word) in [("id", &rule.id), ("name", &rule.name)] {
+            let taken = rules[..at].iter().any(|other| {
+                other.id.as_str() == word.as_str() || other.name.as_str() == word.as_str()
+            });
+            if taken {
+                let message = format!("the {what} `{}` is taken by another rule", word.value);
+                problems.push((at, Problem { place: word.place(), message }));
+            }
+        }
+        for over in rule.over.iter().filter(|over| !ids.contains(&over.as_str())) {
+            let message = format!("there is no rule `{}`{}", over.value, hint(over, &ids));
+            problems.push((at, Problem { place: over.place(), message }));
+        }
+    }
+    problems
+}
+
 /// What a slot holds, as far as the rule tells.
 #[derive(Debug, Clone)]
 struct SlotInfo {
@@ -47,6 +70,7 @@ pub(super) struct Checker<'v> {
     slots: Vec<SlotInfo>,
     names: Vec<String>,
     flows: u16,
+    regexes: Vec<String>,
     needs_placement: bool,
     /// How often each slot has been bound so far: tells closed flows.
     bound: Vec<u32>,
@@ -89,6 +113,7 @@ impl<'v> Checker<'v> {
             slots: vec![SlotInfo { name: "anchor".to_owned(), ops: None, datum: false }],
             names: Vec::new(),
             flows: 0,
+            regexes: Vec::new(),
             needs_placement: false,
             bound: vec![1],
         }
@@ -243,6 +268,7 @@ impl<'v> Checker<'v> {
             names: std::mem::take(&mut self.names),
             slots: self.slots.iter().map(|slot| slot.name.clone()).collect(),
             flows: self.flows,
+            regexes: std::mem::take(&mut self.regexes),
             needs_placement: self.needs_placement,
         }
     }
@@ -569,7 +595,8 @@ impl<'v> Checker<'v> {
                 format!("`{}` is no regular expression: {reason}", text.value),
             );
         }
-        Regex(text.value.clone())
+        self.regexes.push(text.value.clone());
+        Regex { id: (self.regexes.len() - 1) as u16, source: text.value.clone() }
     }
 
     pub(super) fn fact(&mut self, name: &At<String>) -> Option<&'static FactInfo> {

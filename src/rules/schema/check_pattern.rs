@@ -248,14 +248,13 @@ impl Checker<'_> {
         } else {
             self.commutative(raw, operands, checks);
         }
-        let nested: [(&Option<Box<raw::Pattern>>, fn(Box<Pattern>) -> Check); 7] = [
+        let nested: [(&Option<Box<raw::Pattern>>, fn(Box<Pattern>) -> Check); 6] = [
             (&raw.every_operand, Check::EveryOperand),
             (&raw.every_consumer, Check::EveryConsumer),
             (&raw.result, Check::Result),
             (&raw.produced_by, Check::ProducedBy),
             (&raw.any_operand, Check::AnyOperand),
             (&raw.consumer, Check::Consumer),
-            (&None, Check::Not),
         ];
         for (pattern, make) in nested {
             if let Some(pattern) = pattern {

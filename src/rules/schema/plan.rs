@@ -51,6 +51,8 @@ pub struct Plan {
     pub slots: Vec<String>,
     /// How many flows there are.
     pub flows: u16,
+    /// Every regular expression by id.
+    pub regexes: Vec<String>,
     /// Whether only placement can tell.
     pub needs_placement: bool,
 }
@@ -194,9 +196,14 @@ pub struct FactRole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DtypeSet(pub u32);
 
-/// A regular expression, compiled when first asked for.
+/// A regular expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Regex(pub String);
+pub struct Regex {
+    /// Index among the rule's expressions, for the compiled form.
+    pub id: u16,
+    /// As written.
+    pub source: String,
+}
 
 /// A constant's values.
 #[derive(Debug, Clone, PartialEq, Default)]
