@@ -54,6 +54,34 @@ pub enum Category {
     Unknown,
 }
 
+impl Category {
+    /// The name in rules: lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Category::Elementwise => "elementwise",
+            Category::Activation => "activation",
+            Category::Logic => "logic",
+            Category::Reduction => "reduction",
+            Category::Contraction => "contraction",
+            Category::Normalization => "normalization",
+            Category::Attention => "attention",
+            Category::Pooling => "pooling",
+            Category::Movement => "movement",
+            Category::Transparent => "transparent",
+            Category::Indexing => "indexing",
+            Category::Conversion => "conversion",
+            Category::Compression => "compression",
+            Category::State => "state",
+            Category::Control => "control",
+            Category::Creation => "creation",
+            Category::Sorting => "sorting",
+            Category::Recurrent => "recurrent",
+            Category::Resize => "resize",
+            Category::Unknown => "unknown",
+        }
+    }
+}
+
 /// One line of the vocabulary.
 #[derive(Debug)]
 pub(crate) struct OpInfo {
