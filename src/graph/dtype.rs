@@ -12,6 +12,8 @@ pub enum DType {
     F64,
     F8E4M3,
     F8E5M2,
+    F8E8M0,
+    F4E2M1,
     I1,
     I2,
     I4,
@@ -65,7 +67,7 @@ macro_rules! dtypes {
 
 dtypes! {
     F16 = "f16", 16; BF16 = "bf16", 16; F32 = "f32", 32; F64 = "f64", 64;
-    F8E4M3 = "f8e4m3", 8; F8E5M2 = "f8e5m2", 8;
+    F8E4M3 = "f8e4m3", 8; F8E5M2 = "f8e5m2", 8; F8E8M0 = "f8e8m0", 8; F4E2M1 = "f4e2m1", 4;
     I1 = "i1", 1; I2 = "i2", 2; I4 = "i4", 4; I8 = "i8", 8; I16 = "i16", 16; I32 = "i32", 32; I64 = "i64", 64;
     U1 = "u1", 1; U2 = "u2", 2; U3 = "u3", 3; U4 = "u4", 4; U6 = "u6", 6; U8 = "u8", 8; U16 = "u16", 16; U32 = "u32", 32; U64 = "u64", 64;
     Bool = "bool", 8; Complex64 = "complex64", 64; Complex128 = "complex128", 128;
@@ -77,7 +79,14 @@ impl DType {
     pub const fn is_float(self) -> bool {
         matches!(
             self,
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::F8E4M3 | DType::F8E5M2
+            DType::F16
+                | DType::BF16
+                | DType::F32
+                | DType::F64
+                | DType::F8E4M3
+                | DType::F8E5M2
+                | DType::F8E8M0
+                | DType::F4E2M1
         )
     }
 

@@ -11,10 +11,13 @@ use std::path::{Path, PathBuf};
 
 use crate::graph::Program;
 
+pub mod aimodel;
+pub mod core_ai;
 mod coreml;
 mod detect;
 pub mod dialect;
 mod mil;
+pub mod mlir_text;
 pub mod normalize;
 mod pt2;
 pub mod source;
