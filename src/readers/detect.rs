@@ -7,7 +7,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::{ReadError, ReadErrorKind, ReadOptions, coreml, pt2, source};
+use super::{ReadError, ReadErrorKind, ReadOptions, aimodel, coreml, mlir_text, pt2, source};
 use crate::graph::Program;
 
 /// What a row does with a file that it knows.
@@ -39,6 +39,7 @@ const FILES: &[(fn(&[u8], &Path) -> bool, Reader)] = &[
         |head, _| head.starts_with(b"ML\xefRStableHLO"),
         Reader::Not(ReadErrorKind::OutOfScope, "a StableHLO module: out of scope"),
     ),
+    (|head, _| head.starts_with(&aimodel::MAGIC), Reader::File(aimodel::read_file)),
     (
         |head, _| head.starts_with(b"\x80\x02") || head.starts_with(b"\x80\x04"),
         Reader::Not(ReadErrorKind::OutOfScope, "a Python pickle: pickles are never opened"),
@@ -50,11 +51,15 @@ const FILES: &[(fn(&[u8], &Path) -> bool, Reader)] = &[
         },
         Reader::File(coreml::read_file),
     ),
+    (|head, _| mlir_text::looks_like(head), Reader::File(mlir_text::read)),
 ];
 
 /// Folders by what they hold: test, then reader.
 const FOLDERS: &[(fn(&Path) -> bool, fn(&Path, ReadOptions) -> Result<Program, ReadError>)] =
-    &[(|folder| folder.join("Manifest.json").is_file(), coreml::read_package)];
+    &[
+        (|folder| folder.join("Manifest.json").is_file(), coreml::read_package),
+        (|folder| folder.join(aimodel::PROGRAM).is_file(), aimodel::read_folder),
+    ];
 
 /// Bytes that a row may look at.
 const HEAD: usize = 4096;

@@ -11,45 +11,47 @@ mod ops;
 mod sections;
 mod settings;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use bytes::Bytes;
 
 use crate::graph::{BlobFile, Format, Program};
 use crate::readers::core_ai::{self, ir};
-use crate::readers::{ReadError, ReadOptions};
+use crate::readers::{ReadError, ReadOptions, source};
 
 pub use sections::MAGIC;
 
 /// The program inside an asset.
 pub const PROGRAM: &str = "main.mlirb";
 
-/// Reads an asset directory or a `.mlirb` file.
+/// Reads an asset directory.
 ///
 /// # Errors
 /// [`ReadError`] with the offset in `main.mlirb` where it is broken.
-pub fn read(path: &Path, options: ReadOptions) -> Result<Program, ReadError> {
-    let (file, manifest) = if path.is_dir() {
-        (path.join(PROGRAM), Some(path.join("metadata.json")))
-    } else {
-        (path.to_owned(), None)
-    };
-    let bytes = load(path, &file, options)?;
+pub fn read_folder(path: &Path, options: ReadOptions) -> Result<Program, ReadError> {
+    let bytes = source::open(&path.join(PROGRAM), options)?;
     let mut program = Program::new(path.to_owned(), Format::AiModel);
-    program.blob_files.push(BlobFile::Bytes(bytes.clone()));
-    if let Some(manifest) = manifest {
-        metadata(&manifest, &mut program);
-    }
-    bytecode(path, &bytes, &mut program)?;
+    metadata(&path.join("metadata.json"), &mut program);
+    bytecode(path, bytes, &mut program)?;
     Ok(program)
 }
 
-/// Reads MLIR bytecode into a program whose blob file 0 holds the same bytes.
-pub(crate) fn bytecode(
-    path: &Path,
-    bytes: &[u8],
-    program: &mut Program,
-) -> Result<(), ReadError> {
-    let module = parse(bytes).map_err(|fault| broken(path, &fault))?;
-    core_ai::lower(&module, program, core_ai::Input { file: 0, bytes });
+/// Reads a `main.mlirb` that stands alone.
+///
+/// # Errors
+/// As [`read_folder`].
+pub fn read_file(path: &Path, bytes: Bytes, _options: ReadOptions) -> Result<Program, ReadError> {
+    let mut program = Program::new(path.to_owned(), Format::AiModel);
+    bytecode(path, bytes, &mut program)?;
+    Ok(program)
+}
+
+/// Reads MLIR bytecode into a program, which keeps the bytes for its constants.
+pub(crate) fn bytecode(path: &Path, bytes: Bytes, program: &mut Program) -> Result<(), ReadError> {
+    let file = program.blob_files.len() as u32;
+    program.blob_files.push(BlobFile::Bytes(bytes.clone()));
+    let module = parse(&bytes).map_err(|fault| broken(path, &fault))?;
+    core_ai::lower(&module, program, core_ai::Input { file, bytes: &bytes });
     Ok(())
 }
 
@@ -57,17 +59,6 @@ pub(crate) fn bytecode(
 pub(crate) fn parse(bytes: &[u8]) -> cursor::Decoded<ir::Module<'_>> {
     let tables = sections::Tables::read(bytes)?;
     ops::read(&tables)
-}
-
-/// The bytes of the program. `file` may lie in a bundle: messages name the bundle.
-fn load(path: &Path, file: &PathBuf, options: ReadOptions) -> Result<bytes::Bytes, ReadError> {
-    let _ = options;
-    match std::fs::read(file) {
-        Ok(bytes) => Ok(bytes::Bytes::from(bytes)),
-        Err(error) => {
-            Err(ReadError::broken(path, format!("{}: cannot read: {error}", file.display())))
-        }
-    }
 }
 
 fn broken(path: &Path, fault: &cursor::Fault) -> ReadError {
@@ -105,10 +96,10 @@ fn metadata(path: &Path, program: &mut Program) {
 /// The parsed form of an asset or `.mlirb` as JSON, op by op as the file has it: for comparisons.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read_folder`].
 pub fn parsed_json(path: &Path) -> Result<serde_json::Value, ReadError> {
     let file = if path.is_dir() { path.join(PROGRAM) } else { path.to_owned() };
-    let bytes = load(path, &file, ReadOptions::default())?;
+    let bytes = source::open(&file, ReadOptions::default())?;
     let module = parse(&bytes).map_err(|fault| broken(path, &fault))?;
     Ok(core_ai::json::module(&module, core_ai::Input { file: 0, bytes: &bytes }))
 }

@@ -101,7 +101,7 @@ impl<'a> Printer<'_, 'a> {
         }
         if op.regions.len > 0 {
             let ids = op.regions.of(&self.graph.region_ids);
-            out["regions"] = ids.iter().map(|&region| self.region(region).into()).collect();
+            out["regions"] = ids.iter().map(|&region| Value::from(self.region(region))).collect::<Vec<_>>().into();
         }
         out
     }

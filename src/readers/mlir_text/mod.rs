@@ -12,6 +12,7 @@ mod values;
 
 use std::path::Path;
 
+use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use self::lexer::{Fault, Lexer, Parsed};
@@ -63,17 +64,14 @@ pub fn looks_like(bytes: &[u8]) -> bool {
         && (word(b"module") || word(b"coreai.graph") || word(b"= "))
 }
 
-/// Reads a text file.
+/// Reads a text.
 ///
 /// # Errors
 /// [`ReadError`] with the offset where the text is not understood.
-pub fn read(path: &Path, options: ReadOptions) -> Result<Program, ReadError> {
-    let _ = options;
-    let bytes = std::fs::read(path)
-        .map_err(|error| ReadError::broken(path, format!("cannot read: {error}")))?;
+pub fn read(path: &Path, bytes: Bytes, _options: ReadOptions) -> Result<Program, ReadError> {
     let mut program = Program::new(path.to_owned(), Format::Mlir);
     with_text(path, &bytes, |module, blob| {
-        program.blob_files.push(BlobFile::Bytes(bytes::Bytes::from(blob.clone())));
+        program.blob_files.push(BlobFile::Bytes(Bytes::from(blob.clone())));
         core_ai::lower(module, &mut program, core_ai::Input { file: 0, bytes: blob });
     })?;
     Ok(program)

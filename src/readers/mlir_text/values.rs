@@ -42,7 +42,7 @@ pub fn read_type<'a>(
     if depth > DEEPEST {
         return lexer.fault("types are nested too deep");
     }
-    let mut read = |lexer: &mut Lexer<'a>, tables: &mut Tables<'a>, module: &mut Module<'a>| {
+    let read = |lexer: &mut Lexer<'a>, tables: &mut Tables<'a>, module: &mut Module<'a>| {
         read_type(lexer, tables, module, text, depth + 1)
     };
     let ty = match lexer.peek() {
