@@ -12,9 +12,9 @@ fn main() -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for path in std::env::args().skip(1) {
         let path = Path::new(&path);
-        let text = path.extension().is_some_and(|extension| extension == "mlir" || extension == "txt");
-        let parsed =
-            if text { mlir_text::parsed_json(path) } else { aimodel::parsed_json(path) };
+        let text =
+            path.extension().is_some_and(|extension| extension == "mlir" || extension == "txt");
+        let parsed = if text { mlir_text::parsed_json(path) } else { aimodel::parsed_json(path) };
         match parsed {
             Ok(json) => println!("{json}"),
             Err(error) => {

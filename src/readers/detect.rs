@@ -55,11 +55,10 @@ const FILES: &[(fn(&[u8], &Path) -> bool, Reader)] = &[
 ];
 
 /// Folders by what they hold: test, then reader.
-const FOLDERS: &[(fn(&Path) -> bool, fn(&Path, ReadOptions) -> Result<Program, ReadError>)] =
-    &[
-        (|folder| folder.join("Manifest.json").is_file(), coreml::read_package),
-        (|folder| folder.join(aimodel::PROGRAM).is_file(), aimodel::read_folder),
-    ];
+const FOLDERS: &[(fn(&Path) -> bool, fn(&Path, ReadOptions) -> Result<Program, ReadError>)] = &[
+    (|folder| folder.join("Manifest.json").is_file(), coreml::read_package),
+    (|folder| folder.join(aimodel::PROGRAM).is_file(), aimodel::read_folder),
+];
 
 /// Bytes that a row may look at.
 const HEAD: usize = 4096;

@@ -53,27 +53,62 @@ impl<'a> List<'a> {
 pub enum Attribute<'a> {
     String(&'a str),
     /// The low 64 bits; a boolean has width 1.
-    Integer { width: u64, value: i64 },
+    Integer {
+        width: u64,
+        value: i64,
+    },
     Float(f64),
     Type(u32),
     Array(List<'a>),
-    Dense { splat: bool, bytes: &'a [u8] },
+    Dense {
+        splat: bool,
+        bytes: &'a [u8],
+    },
     Resource(Resource<'a>),
     /// A named attribute or tagged record.
-    Named { name: &'a str, parameters: List<'a> },
-    Constraints { alignments: List<'a>, interleave: List<'a>, backing: u64, base: Option<AttributeId> },
+    Named {
+        name: &'a str,
+        parameters: List<'a>,
+    },
+    Constraints {
+        alignments: List<'a>,
+        interleave: List<'a>,
+        backing: u64,
+        base: Option<AttributeId>,
+    },
     Symbol(Vec<&'a str>),
     /// A value with a type, seen through to the value.
     Wrapped(AttributeId),
     /// One word out of a set: enumerations of the dialect.
     Word(Cow<'a, str>),
     Sparse(&'static str),
-    File { name: &'a str, directory: &'a str, sha256: &'a str },
-    Source { file: AttributeId, line: u64, column: u64 },
-    CompileUnit { files: List<'a> },
-    Metadata { name: &'a str, data: AttributeId },
-    Subprogram { unit: AttributeId },
-    Location { source: Option<AttributeId>, fused: List<'a>, inlined_at: Option<AttributeId>, scope: AttributeId, metadata: List<'a> },
+    File {
+        name: &'a str,
+        directory: &'a str,
+        sha256: &'a str,
+    },
+    Source {
+        file: AttributeId,
+        line: u64,
+        column: u64,
+    },
+    CompileUnit {
+        files: List<'a>,
+    },
+    Metadata {
+        name: &'a str,
+        data: AttributeId,
+    },
+    Subprogram {
+        unit: AttributeId,
+    },
+    Location {
+        source: Option<AttributeId>,
+        fused: List<'a>,
+        inlined_at: Option<AttributeId>,
+        scope: AttributeId,
+        metadata: List<'a>,
+    },
     Dictionary(List<'a>),
     /// Keys and values by turns: the dictionary of MLIR's own dialect, in old bytecode versions.
     Pairs(List<'a>),
@@ -294,13 +329,24 @@ fn integer(cursor: &mut Cursor<'_>, width: u64, unsigned: bool) -> Decoded<i64> 
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "each field is what its name says")]
 pub enum RawType<'a> {
-    Tensor { shape: List<'a>, element: u32, encoding: Option<AttributeId> },
+    Tensor {
+        shape: List<'a>,
+        element: u32,
+        encoding: Option<AttributeId>,
+    },
     /// An element type, as authored.
     Element(&'static str),
-    Function { results: List<'a>, operands: List<'a> },
+    Function {
+        results: List<'a>,
+        operands: List<'a>,
+    },
     Handle(u32),
     Token,
-    Image { format: AttributeId, height: u64, width: u64 },
+    Image {
+        format: AttributeId,
+        height: u64,
+        width: u64,
+    },
     Named(&'a str),
     Opaque,
 }

@@ -13,8 +13,8 @@ use super::sections::Tables;
 use super::settings::{Properties, layout, setting};
 use crate::readers::core_ai::element_dtype;
 use crate::readers::core_ai::ir::{
-    Encoding, Graph, Literal, Module, Op, OpName, Payload, Port, Region, Setting, Span,
-    Tensor, Type, TypeId, Value, ValueId, authored, composite,
+    Encoding, Graph, Literal, Module, Op, OpName, Payload, Port, Region, Setting, Span, Tensor,
+    Type, TypeId, Value, ValueId, authored, composite,
 };
 
 /// Deepest nesting of regions; real files reach 5.
@@ -78,7 +78,9 @@ impl Known {
             "dataflow.graph" | "udml.func" => Role::Graph,
             "primitive.constant" => Role::Constant,
             "dataflow.invoke" | "udml.call" => Role::Call,
-            "primitive.scatter_nd" | "primitive.reduce" | "primitive.reduce_index"
+            "primitive.scatter_nd"
+            | "primitive.reduce"
+            | "primitive.reduce_index"
             | "dataflow.isolated_group" => Role::Combiner,
             "primitive.gelu"
             | "primitive.interpolate"
@@ -211,17 +213,16 @@ impl<'a> Reader<'_, 'a> {
         }
         let properties = &header.properties;
         let name = properties.text(self.tables, "name").unwrap_or_default();
-        graph.name = if path.is_empty() {
-            name
-        } else {
-            Cow::Owned(format!("{}::{name}", path.join("::")))
-        };
+        graph.name =
+            if path.is_empty() { name } else { Cow::Owned(format!("{}::{name}", path.join("::"))) };
         graph.private = properties.flag(self.tables, "isPrivate");
         graph.no_inline = properties.flag(self.tables, "noInline");
-        graph.composite = properties
-            .get("compositeDecl")
-            .and_then(|id| composite(setting(self.tables, id)));
-        let (operands, results) = match properties.get("functionType").map(|id| attribute(self.tables, id)) {
+        graph.composite =
+            properties.get("compositeDecl").and_then(|id| composite(setting(self.tables, id)));
+        let (operands, results) = match properties
+            .get("functionType")
+            .map(|id| attribute(self.tables, id))
+        {
             Some(Attribute::Type(ty)) => match self.module.types.get(ty as usize) {
                 Some(Type::Function(operands, results)) => (operands.to_vec(), results.to_vec()),
                 _ => Default::default(),
@@ -476,10 +477,9 @@ impl<'a> Reader<'_, 'a> {
                 Some(Attribute::Dense { splat, bytes }) => {
                     Literal::Inline { splat, bytes: Cow::Borrowed(bytes) }
                 }
-                Some(Attribute::Resource(resource)) => Literal::Resource {
-                    name: Cow::Borrowed(resource.name),
-                    place: resource.place,
-                },
+                Some(Attribute::Resource(resource)) => {
+                    Literal::Resource { name: Cow::Borrowed(resource.name), place: resource.place }
+                }
                 _ => Literal::Opaque,
             }),
             Role::Word => match first.map(|id| setting(tables, id)) {

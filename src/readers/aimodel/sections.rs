@@ -123,13 +123,11 @@ impl<'a> Tables<'a> {
             section(ENTRIES, "attribute")?,
             &dialects,
         )?;
-        let resources = match (
-            sections[usize::from(RESOURCE_OFFSETS)],
-            sections[usize::from(RESOURCES)],
-        ) {
-            (Some(offsets), payloads) => resources(offsets, payloads, &strings, bytes)?,
-            (None, _) => Vec::new(),
-        };
+        let resources =
+            match (sections[usize::from(RESOURCE_OFFSETS)], sections[usize::from(RESOURCES)]) {
+                (Some(offsets), payloads) => resources(offsets, payloads, &strings, bytes)?,
+                (None, _) => Vec::new(),
+            };
         let properties = match sections[usize::from(PROPERTIES)] {
             Some(section) => properties(section)?,
             None if version >= 5 => return cursor.fault("the property section is missing"),

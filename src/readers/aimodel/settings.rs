@@ -20,12 +20,7 @@ pub fn setting<'a>(tables: &Tables<'a>, id: AttributeId) -> Setting<'a> {
     convert(tables, id, DEEPEST, &mut budget)
 }
 
-fn convert<'a>(
-    tables: &Tables<'a>,
-    id: AttributeId,
-    depth: u32,
-    budget: &mut u32,
-) -> Setting<'a> {
+fn convert<'a>(tables: &Tables<'a>, id: AttributeId, depth: u32, budget: &mut u32) -> Setting<'a> {
     if depth == 0 || *budget == 0 {
         return Setting::Unit;
     }
@@ -40,10 +35,9 @@ fn convert<'a>(
         Attribute::Symbol(path) => Setting::Text(path.join("::").into()),
         Attribute::Array(items) => list(tables, items, depth, budget),
         Attribute::Dictionary(items) => named(tables, items, depth, budget),
-        Attribute::Named { name, parameters } => Setting::Map(vec![(
-            Cow::Borrowed(name),
-            parameter(tables, parameters, depth, budget),
-        )]),
+        Attribute::Named { name, parameters } => {
+            Setting::Map(vec![(Cow::Borrowed(name), parameter(tables, parameters, depth, budget))])
+        }
         _ => Setting::Unit,
     }
 }
@@ -110,9 +104,7 @@ pub fn layout(base: &str, stored: &str) -> Layout {
             "paramDecls",
             "resAttrs",
         ],
-        "udml.func" => {
-            &["argAttrs", "functionType", "name", "noInline", "paramDecls", "resAttrs"]
-        }
+        "udml.func" => &["argAttrs", "functionType", "name", "noInline", "paramDecls", "resAttrs"],
         "dataflow.namespace" => &["name", "paramDecls"],
         "dataflow.isolated_group" => &["arg_attrs", "delegate_id", "res_attrs"],
         "execution.delegate" if stored.ends_with("_v1") => {

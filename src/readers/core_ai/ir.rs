@@ -370,7 +370,11 @@ pub fn composite(setting: Setting<'_>) -> Option<Composite<'_>> {
 /// library prints.
 pub fn authored(stored: &str) -> String {
     let base = stored.rsplit_once("_v").map_or(stored, |(base, version)| {
-        if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit()) { base } else { stored }
+        if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit()) {
+            base
+        } else {
+            stored
+        }
     });
     let (prefix, name) = match base.split_once('.') {
         Some((family @ ("udml" | "debuginfo" | "serialization"), name)) => {

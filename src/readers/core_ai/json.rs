@@ -101,7 +101,11 @@ impl<'a> Printer<'_, 'a> {
         }
         if op.regions.len > 0 {
             let ids = op.regions.of(&self.graph.region_ids);
-            out["regions"] = ids.iter().map(|&region| Value::from(self.region(region))).collect::<Vec<_>>().into();
+            out["regions"] = ids
+                .iter()
+                .map(|&region| Value::from(self.region(region)))
+                .collect::<Vec<_>>()
+                .into();
         }
         out
     }
@@ -109,9 +113,8 @@ impl<'a> Printer<'_, 'a> {
     /// Which result a value is, of an op whose results share one printed number.
     fn result_index(&self, id: u32) -> Option<u32> {
         let name = value(self.graph, &self.numbers, id);
-        let first = (0..id).rev().take_while(|&before| {
-            value(self.graph, &self.numbers, before) == name
-        });
+        let first =
+            (0..id).rev().take_while(|&before| value(self.graph, &self.numbers, before) == name);
         let before = first.count() as u32;
         let after = id + 1 < self.graph.values.len() as u32
             && value(self.graph, &self.numbers, id + 1) == name;

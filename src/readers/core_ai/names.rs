@@ -55,7 +55,9 @@ impl Numbers {
                     .get(op.name as usize)
                     .is_some_and(|name| name.authored == "coreai.read_handle");
                 if reads && op.results.len == 2 {
-                    for (kind, value) in [Kind::Output, Kind::Token].into_iter().zip(op.results.range()) {
+                    for (kind, value) in
+                        [Kind::Output, Kind::Token].into_iter().zip(op.results.range())
+                    {
                         numbers.set(value as u32, conflicts, kind);
                         conflicts += 1;
                     }

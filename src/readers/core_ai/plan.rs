@@ -136,7 +136,10 @@ fn action(authored: &str) -> Action {
         "coreai.constant" => Action::Constant,
         "coreai.create_token" | "coreai.join_token" | "coreai.target_spec" => Action::Drop,
         name if name.starts_with("debuginfo.") => Action::Drop,
-        "coreai.output" | "coreai.yield" | "coreai.condition" | "udml.return"
+        "coreai.output"
+        | "coreai.yield"
+        | "coreai.condition"
+        | "udml.return"
         | "serialization.terminator" => Action::Terminator,
         "coreai.read_handle" => Action::ReadState,
         "coreai.write_handle" => Action::WriteState,

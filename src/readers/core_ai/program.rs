@@ -37,8 +37,7 @@ pub fn lower(module: &Module<'_>, program: &mut Program, input: Input<'_>) {
     let mut functions: Vec<Function> = Vec::with_capacity(module.graphs.len());
     for (at, (graph, role)) in module.graphs.iter().zip(roles).enumerate() {
         let numbers = Numbers::of(module, graph);
-        let lowering =
-            Lowering::new(&mut shared, program, graph, &numbers, FunctionId(at as u32));
+        let lowering = Lowering::new(&mut shared, program, graph, &numbers, FunctionId(at as u32));
         let draft = lowering.graph();
         let name = program.names.intern(&graph.name);
         functions.push(draft.freeze(name, shared.opset, role));
@@ -90,13 +89,12 @@ fn roles(module: &Module<'_>, by_name: &FxHashMap<&str, u32>) -> Vec<FunctionRol
                 continue;
             }
             // What a reference body calls is part of that body.
-            roles[callee] = if graphs[callee].composite.is_some()
-                || roles[at] == FunctionRole::Composite
-            {
-                FunctionRole::Composite
-            } else {
-                FunctionRole::Branch { parent: FunctionId(at as u32) }
-            };
+            roles[callee] =
+                if graphs[callee].composite.is_some() || roles[at] == FunctionRole::Composite {
+                    FunctionRole::Composite
+                } else {
+                    FunctionRole::Branch { parent: FunctionId(at as u32) }
+                };
             open.push(callee);
         }
     }

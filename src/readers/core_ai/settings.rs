@@ -5,8 +5,16 @@ use super::ops::Lowering;
 use crate::graph::{Attr, DType, Dim, DraftNode, Name, Op as Canonical, Program, ShapeId};
 
 /// Settings that are one value, however the constant is shaped.
-const SINGLE: &[&str] =
-    &["axis", "groups", "ceil_mode", "descending", "reverse", "value", "factor", "count_include_pad"];
+const SINGLE: &[&str] = &[
+    "axis",
+    "groups",
+    "ceil_mode",
+    "descending",
+    "reverse",
+    "value",
+    "factor",
+    "count_include_pad",
+];
 
 /// The numbers of a constant as the attribute `name`.
 pub fn attribute(name: &str, tensor: &Tensor<'_>, numbers: &[f64]) -> Attr {

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::Context;
 use super::lexer::{Lexer, Parsed};
 use super::ops::Body;
 use super::values::{dictionary, read_type, setting, type_list};
-use super::Context;
 use crate::readers::core_ai::ir::{Port, Region, Setting, Text, Type, TypeId, ValueId};
 
 /// A graph in the library's own form, after its name:

@@ -60,7 +60,8 @@ impl<'a> Lexer<'a> {
                 }
                 [b' ' | b'\t' | b'\r', ..] => self.at += 1,
                 [b'/', b'/', ..] => {
-                    self.at += self.bytes().iter().position(|&b| b == b'\n').unwrap_or(self.bytes().len());
+                    self.at +=
+                        self.bytes().iter().position(|&b| b == b'\n').unwrap_or(self.bytes().len());
                 }
                 _ => return line_ended,
             }
@@ -115,11 +116,7 @@ impl<'a> Lexer<'a> {
         if self.bytes().first() == Some(&b'"') {
             return self.string();
         }
-        let len = self
-            .bytes()
-            .iter()
-            .take_while(|&&b| is_word(b) || b == b'-')
-            .count();
+        let len = self.bytes().iter().take_while(|&&b| is_word(b) || b == b'-').count();
         if len == 0 {
             return self.fault("expected a name");
         }

@@ -6,9 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lexer::{Lexer, Parsed};
 use super::values::{Tables, setting};
-use crate::readers::core_ai::ir::{
-    File, Frame, Location, LocationId, Module, Setting, Span, Text,
-};
+use crate::readers::core_ai::ir::{File, Frame, Location, LocationId, Module, Setting, Span, Text};
 
 /// Deepest nesting of fused and call-site locations.
 const DEEPEST: u32 = 12;
@@ -292,7 +290,8 @@ impl<'a> Reader<'_, 'a> {
                 }
             }
             "output_maps" => {
-                draft.yields = matches!(read(&mut inside)?, Setting::List(maps) if !maps.is_empty());
+                draft.yields =
+                    matches!(read(&mut inside)?, Setting::List(maps) if !maps.is_empty());
             }
             _ => {}
         }
@@ -325,7 +324,11 @@ impl<'a> Reader<'_, 'a> {
         frames.extend(location.outer.of(&debug.outer));
         Draft {
             frames,
-            call_stack: debug.call_stacks.get(location.call_stack as usize).cloned().unwrap_or_default(),
+            call_stack: debug
+                .call_stacks
+                .get(location.call_stack as usize)
+                .cloned()
+                .unwrap_or_default(),
             torch_ops: location.torch_ops.of(&debug.torch_ops).to_vec(),
             yields: location.yields,
             fused: location.fused.of(&debug.fused).to_vec(),

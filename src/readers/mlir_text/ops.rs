@@ -155,11 +155,8 @@ impl<'a> Body<'a> {
         let mut names: Vec<(Text<'a>, Option<u32>)> = Vec::new();
         while lexer.take("%") {
             let name = lexer.name()?;
-            let count = if lexer.take(":") {
-                Some(lexer.digits().parse().unwrap_or(1))
-            } else {
-                None
-            };
+            let count =
+                if lexer.take(":") { Some(lexer.digits().parse().unwrap_or(1)) } else { None };
             names.push((name, count));
             if !lexer.take(",") {
                 lexer.expect("=")?;

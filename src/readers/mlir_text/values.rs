@@ -6,9 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::lexer::{DEEPEST, Lexer, Parsed};
 use crate::readers::core_ai::element_dtype;
-use crate::readers::core_ai::ir::{
-    Encoding, Literal, Module, Setting, Tensor, Text, Type, TypeId,
-};
+use crate::readers::core_ai::ir::{Encoding, Literal, Module, Setting, Tensor, Text, Type, TypeId};
 
 /// Types met so far, each once, and aliases by name.
 #[derive(Debug, Default)]
@@ -249,8 +247,8 @@ pub fn setting<'a>(
                 name if lexer.looking_at("<") => {
                     let body = lexer.balanced()?.trim();
                     skip_type_suffix(lexer)?;
-                    let is_word =
-                        !body.is_empty() && body.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+                    let is_word = !body.is_empty()
+                        && body.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
                     let _ = name;
                     Ok(if is_word { Setting::Text(Cow::Borrowed(body)) } else { Setting::Unit })
                 }
@@ -340,8 +338,11 @@ pub fn dictionary<'a>(
         if key.is_empty() {
             return lexer.fault("expected the name of an attribute");
         }
-        let value =
-            if lexer.take("=") { setting(lexer, tables, text, depth)? } else { Setting::Bool(true) };
+        let value = if lexer.take("=") {
+            setting(lexer, tables, text, depth)?
+        } else {
+            Setting::Bool(true)
+        };
         fields.push((key, value));
         if !lexer.take(",") && lexer.peek() != b'}' {
             return lexer.fault("expected `,` or `}`");
