@@ -3,10 +3,18 @@
 //!
 //! A pass never judges; it only rewrites what is the same by definition. One pass a file.
 
+mod conv;
 mod edit;
+mod linear;
+mod promote;
+mod states;
 mod words;
 
+pub use conv::conv;
 pub use edit::Editor;
+pub use linear::linear;
+pub use promote::promote;
+pub use states::{Write, states};
 pub use words::Words;
 
 use crate::graph::{Draft, DraftNode, NodeKind, Program};

@@ -84,8 +84,8 @@ pub struct GraphDraft {
     pub inputs: Vec<u32>,
     /// Graph outputs in order.
     pub outputs: Vec<Argument>,
-    /// Nodes that write in place.
-    pub in_place: Vec<u32>,
+    /// Nodes that write in place, and what they write into.
+    pub in_place: Vec<(u32, Name)>,
     /// Who makes each value.
     pub values: Table<Name, DraftOperand>,
     /// Sizes that have a name.
@@ -379,6 +379,7 @@ impl Builder {
         if node.name.is_empty() {
             node.name = node.results.first().map_or(Name::EMPTY, |result| result.0);
         }
+        let target = given.inputs.first().map(|(_, argument)| argument.clone());
         let in_place = self.convert(given, &mut node);
         node.operands.shrink_to_fit();
         node.attributes.shrink_to_fit();
@@ -397,8 +398,8 @@ impl Builder {
                 graph.define(name, (at, result as u32));
             }
         }
-        if in_place {
-            graph.in_place.push(at);
+        if let (true, Some(Argument::Tensor(target))) = (in_place, target) {
+            graph.in_place.push((at, target));
         }
         graph.draft.nodes.push(node);
         Ok(())

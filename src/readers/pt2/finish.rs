@@ -9,12 +9,14 @@ use super::argument::{Argument, SymArgument};
 use super::builder::{Builder, GraphDraft, Table};
 use super::constants::Store;
 use super::document::Rest;
+use super::functional::{functional, write_mark};
 use super::settle::settle;
-use super::signature::Signature;
+use super::signature::{OutputSpec, Signature};
 use crate::graph::{
-    Constant, ConstantOrigin, DraftNode, DraftOperand, FunctionId, FunctionRole, Name, NodeKind,
-    Program,
+    Attr, Constant, ConstantOrigin, Dim, Draft, DraftNode, FunctionId, FunctionRole, Name,
+    NodeFlags, NodeKind, Op, Program,
 };
+use crate::readers::normalize::{self, Context, Write};
 
 /// Where a document lies.
 pub struct Place<'r, 'p> {
@@ -61,23 +63,108 @@ pub fn finish(
     for at in 0..graphs.len() {
         pass_on_constants(&mut graphs, at);
         let mut graph = std::mem::take(&mut graphs[at]);
-        let writes = outputs(&mut graph, (at == 0).then_some(&signature)).map_err(&broken)?;
+        outputs(&mut graph, (at == 0).then_some(&signature), &builder.program).map_err(&broken)?;
         settle(&mut builder, &mut graph.draft);
+        let words = builder.words;
+        let mut context = Context { program: &mut builder.program, words: &words };
+        functional(&mut graph, &mut context);
+        let mut draft = std::mem::take(&mut graph.draft);
+        let (writes, names) = take_writes(&mut draft, context.program);
+        draft = normalize::states(draft, &writes, &names, &mut context);
+        draft = normalize::linear(draft, &mut context);
+        normalize::conv(&mut draft, &mut context);
+        draft = normalize::promote(draft, &mut context);
+        tidy(&mut draft, &graph.sizes);
         let role = match graph.parent {
             None => FunctionRole::Entry,
             Some(parent) => FunctionRole::Branch { parent: FunctionId(parent.0 + offset) },
         };
-        let _ = writes;
-        for node in &mut graph.draft.nodes {
+        for node in &mut draft.nodes {
             for body in &mut node.bodies {
                 body.0 += offset;
             }
         }
         let name = if at == 0 { name } else { graph.name };
-        let function = graph.draft.freeze(name, Name::EMPTY, role);
+        let function = draft.freeze(name, Name::EMPTY, role);
         builder.program.functions.push(function);
     }
     Ok(builder.program)
+}
+
+/// The writes that marks carry, and the names of what they write. The marks go.
+fn take_writes(draft: &mut Draft, program: &Program) -> (Vec<Write>, Vec<Name>) {
+    let mut writes: Vec<Write> = Vec::new();
+    for node in &mut draft.nodes {
+        if node.kind == NodeKind::Output && node.flags.contains(NodeFlags::MUTATION) {
+            if let [(_, (target, _)), (_, value)] = node.operands.as_slice()
+                && writes.iter().all(|write| write.target != *target)
+            {
+                writes.push(Write { target: *target, value: *value });
+            }
+            node.removed = true;
+            node.operands.clear();
+        }
+    }
+    writes.sort_unstable_by_key(|write| write.target);
+    let names = writes
+        .iter()
+        .map(|write| match draft.nodes.get(write.target as usize) {
+            Some(node) => match node.kind {
+                NodeKind::Constant(id) => program.constant(id).fqn,
+                _ => node.name,
+            },
+            None => Name::EMPTY,
+        })
+        .collect();
+    (writes, names)
+}
+
+/// Drops results that only a backward pass would use, and names the symbols that settings are.
+fn tidy(draft: &mut Draft, sizes: &Table<Name, Dim>) {
+    let many = |node: &DraftNode| {
+        node.results.len() > 1
+            && matches!(
+                node.op,
+                Op::LAYER_NORM
+                    | Op::RMS_NORM
+                    | Op::GROUP_NORM
+                    | Op::BATCH_NORM
+                    | Op::INSTANCE_NORM
+                    | Op::SDPA
+                    | Op::MAX_POOL
+                    | Op::IDENTITY
+                    | Op::LOG_SIGMOID
+            )
+    };
+    if draft.nodes.iter().any(many) {
+        let mut used = vec![0u32; draft.nodes.len()];
+        for node in draft.nodes.iter().filter(|node| !node.removed) {
+            for (_, (producer, result)) in &node.operands {
+                let used = &mut used[*producer as usize];
+                *used = (*used).max(*result);
+            }
+        }
+        for (node, used) in draft.nodes.iter_mut().zip(used) {
+            if many(node) {
+                node.results.truncate(used as usize + 1);
+            }
+        }
+    }
+    for at in 0..draft.nodes.len() {
+        for slot in 0..draft.nodes[at].attributes.len() {
+            let node = &draft.nodes[at];
+            let (name, Attr::Dynamic) = node.attributes[slot] else { continue };
+            let symbol = node
+                .operand(name)
+                .and_then(|(from, result)| {
+                    draft.nodes.get(from as usize)?.results.get(result as usize)
+                })
+                .and_then(|result| sizes.get(&result.0));
+            if let Some(Dim::Symbol(symbol)) = symbol {
+                draft.nodes[at].attributes[slot].1 = Attr::Symbol(*symbol);
+            }
+        }
+    }
 }
 
 fn describe(program: &mut Program, torch: &str, schema: &str, decomposed: bool) {
@@ -173,28 +260,63 @@ fn pass_on_constants(graphs: &mut [GraphDraft], at: usize) {
     }
 }
 
-/// Adds output nodes; gives the writes that the signature names: `(target input, new value)`.
+/// Adds output nodes, and marks for the writes that the signature names.
 fn outputs(
     graph: &mut GraphDraft,
     signature: Option<&Signature>,
-) -> Result<Vec<(u32, DraftOperand)>, String> {
-    let mut writes = Vec::new();
-    let _ = signature;
-    let no_names = Table::<Name, ()>::default();
-    let _ = no_names;
-    for output in std::mem::take(&mut graph.outputs) {
+    program: &Program,
+) -> Result<(), String> {
+    let specs = signature.map(|signature| signature.output_specs.as_slice()).unwrap_or_default();
+    for (at, output) in std::mem::take(&mut graph.outputs).into_iter().enumerate() {
         let name = match output {
             Argument::Tensor(name) | Argument::Sym(SymArgument::Name(name), _) => name,
             // A constant result: nothing of the graph.
             _ => continue,
         };
         let Some(&place) = graph.values.get(&name) else {
-            return Err("an output names a value that nothing makes".into());
+            return Err(format!(
+                "an output is `{}`, which nothing makes",
+                program.names.get(name)
+            ));
         };
-        let mut node = DraftNode::new(NodeKind::Output, name);
-        node.operands = vec![(Name::EMPTY, place)];
-        graph.draft.push(node);
+        let target = match (specs.get(at), signature) {
+            (Some(spec), Some(signature)) => written(spec, signature)
+                .and_then(|input| program.names.find(input))
+                .and_then(|input| graph.values.get(&input).copied()),
+            _ => None,
+        };
+        let is_placeholder = |at: u32| {
+            graph.draft.nodes.get(at as usize).is_some_and(|node| node.kind != NodeKind::Op)
+        };
+        match target {
+            Some((target, 0)) if is_placeholder(target) => {
+                graph.draft.push(write_mark(target, place));
+            }
+            _ => {
+                let mut node = DraftNode::new(NodeKind::Output, name);
+                node.operands = vec![(Name::EMPTY, place)];
+                graph.draft.push(node);
+            }
+        }
     }
-    writes.clear();
-    Ok(writes)
+    Ok(())
+}
+
+/// The graph input that an output is the new value of.
+fn written<'s>(spec: &'s OutputSpec, signature: &'s Signature) -> Option<&'s str> {
+    if let Some(mutation) = &spec.user_input_mutation {
+        return Some(&mutation.user_input_name);
+    }
+    let inputs = signature.input_specs.iter();
+    if let Some(mutation) = &spec.buffer_mutation {
+        let mut buffers = inputs.filter_map(|input| input.buffer.as_ref());
+        return buffers
+            .find(|buffer| buffer.buffer_name == mutation.buffer_name)
+            .map(|buffer| buffer.arg.name.as_str());
+    }
+    let mutation = spec.parameter_mutation.as_ref()?;
+    let mut parameters = inputs.filter_map(|input| input.parameter.as_ref());
+    parameters
+        .find(|parameter| parameter.parameter_name == mutation.parameter_name)
+        .map(|parameter| parameter.arg.name.as_str())
 }

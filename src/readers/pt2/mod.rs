@@ -11,6 +11,7 @@ mod constants;
 mod convert;
 mod document;
 mod finish;
+mod functional;
 mod settle;
 mod signature;
 mod sympy;

@@ -109,6 +109,10 @@ impl View<'_> {
             Op::EXPAND => {
                 self.take_operand(node, "other");
                 self.set_shape(node);
+                let same = self.input_dims(node) == self.result_dims(node);
+                if same && self.input_dims(node).is_some() {
+                    node.op = Op::IDENTITY;
+                }
             }
             Op::SQUEEZE => self.squeeze(node),
             Op::UNSQUEEZE => self.axes(node, rank.map(|rank| rank + 1)),
