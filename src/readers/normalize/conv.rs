@@ -103,12 +103,16 @@ fn take_pad(draft: &mut Draft, context: &Context<'_>, counts: &mut [u32], at: u3
     }
     let (producer, result) = node.operand(w.input)?;
     let pad = draft.nodes.get(producer as usize)?;
-    if pad.op != Op::PAD || pad.kind != NodeKind::Op || pad.removed || counts[producer as usize] != 1 {
+    if pad.op != Op::PAD
+        || pad.kind != NodeKind::Op
+        || pad.removed
+        || counts[producer as usize] != 1
+    {
         return None;
     }
-    let constant = pad
-        .attribute(w.mode)
-        .is_none_or(|mode| matches!(mode, Attr::Text(word) if context.program.names.get(*word) == "constant"));
+    let constant = pad.attribute(w.mode).is_none_or(
+        |mode| matches!(mode, Attr::Text(word) if context.program.names.get(*word) == "constant"),
+    );
     let value = match (pad.attribute(w.value), pad.operand(w.value)) {
         (Some(value), _) => value.as_float()?,
         (None, Some((at, _))) => literal(draft, context, at)?,
@@ -131,7 +135,9 @@ fn take_pad(draft: &mut Draft, context: &Context<'_>, counts: &mut [u32], at: u3
     let own = node.attribute(w.pads)?.as_ints()?;
     let (rank, spatial) = (pads.len() / 2, own.len() / 2);
     let lead = rank.checked_sub(spatial)?;
-    if pads.iter().any(|&n| n < 0) || (0..lead).any(|axis| pads[axis] != 0 || pads[rank + axis] != 0) {
+    if pads.iter().any(|&n| n < 0)
+        || (0..lead).any(|axis| pads[axis] != 0 || pads[rank + axis] != 0)
+    {
         return None;
     }
     let merged: Vec<Option<i64>> = (0..spatial * 2)

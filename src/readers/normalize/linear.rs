@@ -6,9 +6,7 @@ use std::collections::HashMap;
 
 use super::edit::redirect;
 use super::{Context, Editor, absorb, keep_own_spelling, note_absorbed};
-use crate::graph::{
-    Attr, Category, Dim, Draft, DraftNode, DraftOperand, NodeFlags, NodeKind, Op,
-};
+use crate::graph::{Attr, Category, Dim, Draft, DraftNode, DraftOperand, NodeFlags, NodeKind, Op};
 
 /// Rewrites `addmm`, `matmul` (+ `add`) with a constant weight to `linear`, and a product over
 /// merged batch axes to one over the axes themselves.
@@ -274,16 +272,16 @@ impl Pass<'_, '_, '_> {
         };
         let same = self.dtype(other) == self.dtype((result, 0))
             && node.results.first().map(|r| r.1) == self.dtype((result, 0));
-        let is_constant = matches!(
-            self.draft.nodes.get(other.0 as usize)?.kind,
-            NodeKind::Constant(_)
-        );
+        let is_constant =
+            matches!(self.draft.nodes.get(other.0 as usize)?.kind, NodeKind::Constant(_));
         (vector && same && is_constant).then_some((add, other))
     }
 
     /// `keeper` stands for `taken` from now on: it takes its result type, and its users.
     fn take_shape(&mut self, keeper: u32, taken: u32) {
-        let Some(result) = self.draft.nodes[taken as usize].results.first().copied() else { return };
+        let Some(result) = self.draft.nodes[taken as usize].results.first().copied() else {
+            return;
+        };
         if let Some(slot) = self.draft.nodes[keeper as usize].results.first_mut() {
             *slot = result;
         }
@@ -315,7 +313,10 @@ impl Pass<'_, '_, '_> {
         let Some(wide) = self.dims((after, 0)).map(<[Dim]>::to_vec) else { return };
         let Some(narrow) = self.dims((at, 0)).map(<[Dim]>::to_vec) else { return };
         let [.., rows, columns] = wide.as_slice() else { return };
-        if narrow.len() != 3 || wide.len() <= 3 || narrow.get(1) != Some(rows) || narrow.get(2) != Some(columns)
+        if narrow.len() != 3
+            || wide.len() <= 3
+            || narrow.get(1) != Some(rows)
+            || narrow.get(2) != Some(columns)
         {
             return;
         }
@@ -323,7 +324,9 @@ impl Pass<'_, '_, '_> {
         let mut sources = Vec::new();
         for value in [a, b] {
             let Some(before) = self.find(value, Op::RESHAPE) else { return };
-            let Some(&(_, from)) = self.draft.nodes[before as usize].operands.first() else { return };
+            let Some(&(_, from)) = self.draft.nodes[before as usize].operands.first() else {
+                return;
+            };
             let mut from = self.present(from);
             let (Some(outer), Some(inner)) = (self.dims(from), self.dims(value)) else { return };
             let fits = inner.len() == 3

@@ -52,6 +52,10 @@ pub fn note_absorbed(draft: &mut Draft, keeper: u32, absorbed: u32) {
     }
     if let Some(node) = draft.nodes.get_mut(keeper as usize) {
         keep_own_spelling(node);
-        node.stored.extend(stored);
+        for entry in stored {
+            if !node.stored.contains(&entry) {
+                node.stored.push(entry);
+            }
+        }
     }
 }

@@ -56,12 +56,9 @@ pub fn promote(draft: Draft, context: &mut Context<'_>) -> Draft {
 fn computed_in(editor: &Editor, context: &Context<'_>, node: &DraftNode) -> Option<DType> {
     let result = node.results.first()?.1;
     match node.op {
-        Op::EQUAL
-        | Op::NOT_EQUAL
-        | Op::LESS
-        | Op::LESS_EQUAL
-        | Op::GREATER
-        | Op::GREATER_EQUAL => common(editor, context, node),
+        Op::EQUAL | Op::NOT_EQUAL | Op::LESS | Op::LESS_EQUAL | Op::GREATER | Op::GREATER_EQUAL => {
+            common(editor, context, node)
+        }
         Op::WHERE => Some(result),
         // `softmax(dtype=f32)` computes in what it gives.
         Op::SOFTMAX | Op::LOG_SOFTMAX => {
@@ -74,8 +71,8 @@ fn computed_in(editor: &Editor, context: &Context<'_>, node: &DraftNode) -> Opti
         Op::BITWISE_AND | Op::BITWISE_OR | Op::BITWISE_XOR => Some(result),
         Op::ABS | Op::SIGN if !result.is_float() => None,
         op if op.category() == Category::Elementwise => {
-            let known = result != DType::Unknown
-                && !matches!(result, DType::Complex64 | DType::Complex128);
+            let known =
+                result != DType::Unknown && !matches!(result, DType::Complex64 | DType::Complex128);
             known.then_some(result)
         }
         _ => None,

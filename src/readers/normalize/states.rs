@@ -293,7 +293,10 @@ impl States<'_, '_> {
                 region.axes.push(axis);
             }
             let named = |name: Name| {
-                node.operands.iter().filter(move |(known, _)| *known == name).map(|(_, value)| *value)
+                node.operands
+                    .iter()
+                    .filter(move |(known, _)| *known == name)
+                    .map(|(_, value)| *value)
             };
             region.begins.extend(named(w.begin));
             region.ends.extend(named(w.end));
@@ -327,9 +330,7 @@ impl States<'_, '_> {
                 inner.op == Op::SLICE_UPDATE
                     && update.1 == 0
                     && inner.attribute(w.step).and_then(Attr::as_int).unwrap_or(1) == 1
-                    && inner.operands.first().is_some_and(|(_, view)| {
-                        self.looks_at(*view, current)
-                    })
+                    && inner.operands.first().is_some_and(|(_, view)| self.looks_at(*view, current))
             });
             if nested.is_none() {
                 break;

@@ -274,10 +274,7 @@ fn outputs(
             _ => continue,
         };
         let Some(&place) = graph.values.get(&name) else {
-            return Err(format!(
-                "an output is `{}`, which nothing makes",
-                program.names.get(name)
-            ));
+            return Err(format!("an output is `{}`, which nothing makes", program.names.get(name)));
         };
         let target = match (specs.get(at), signature) {
             (Some(spec), Some(signature)) => written(spec, signature)

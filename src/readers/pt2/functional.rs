@@ -5,7 +5,8 @@
 
 use super::builder::{GraphDraft, Table};
 use crate::graph::{
-    Attr, Dim, DraftNode, DraftOperand, Name, NodeFlags, NodeKind, Op, ProvenanceId, ShapeId, Shapes,
+    Attr, Dim, DraftNode, DraftOperand, Name, NodeFlags, NodeKind, Op, ProvenanceId, ShapeId,
+    Shapes,
 };
 use crate::readers::normalize::{Context, Editor};
 
@@ -37,17 +38,18 @@ pub(super) fn functional(graph: &mut GraphDraft, context: &mut Context<'_>) {
     if graph.in_place.is_empty() {
         return;
     }
-    let targets: Table<u32, DraftOperand> = graph
-        .in_place
-        .iter()
-        .filter(|(at, _)| {
-            // `detach_` and `squeeze_` change what is known of a tensor, not its elements.
-            graph.draft.nodes.get(*at as usize).is_some_and(|node| {
-                !(node.op.is_transparent() || matches!(node.op, Op::TRANSPOSE))
+    let targets: Table<u32, DraftOperand> =
+        graph
+            .in_place
+            .iter()
+            .filter(|(at, _)| {
+                // `detach_` and `squeeze_` change what is known of a tensor, not its elements.
+                graph.draft.nodes.get(*at as usize).is_some_and(|node| {
+                    !(node.op.is_transparent() || matches!(node.op, Op::TRANSPOSE))
+                })
             })
-        })
-        .filter_map(|(at, name)| Some((*at, *graph.values.get(name)?)))
-        .collect();
+            .filter_map(|(at, name)| Some((*at, *graph.values.get(name)?)))
+            .collect();
     let mut work = Functional {
         context,
         editor: Editor::new(std::mem::take(&mut graph.draft)),
@@ -208,7 +210,8 @@ impl Functional<'_, '_> {
             Op::RESHAPE | Op::FLATTEN => !spelling.starts_with("aten.reshape") || contiguous(),
             Op::CONTIGUOUS => contiguous(),
             Op::CAST => {
-                let from = node.operands.first().and_then(|(_, operand)| self.editor.result(*operand));
+                let from =
+                    node.operands.first().and_then(|(_, operand)| self.editor.result(*operand));
                 spelling.starts_with("aten.to.")
                     && from.map(|result| result.1) == node.results.first().map(|result| result.1)
             }
@@ -247,10 +250,12 @@ impl Functional<'_, '_> {
                 (self.editor.insert_before(at, made), 0)
             }
             Op::TRANSPOSE => {
-                let order = node.attribute(w.permutation).and_then(Attr::as_ints).unwrap_or_default();
+                let order =
+                    node.attribute(w.permutation).and_then(Attr::as_ints).unwrap_or_default();
                 let mut inverse = vec![Some(0i64); order.len()];
                 for (to, from) in order.iter().enumerate() {
-                    if let Some(slot) = usize::try_from(*from).ok().and_then(|n| inverse.get_mut(n)) {
+                    if let Some(slot) = usize::try_from(*from).ok().and_then(|n| inverse.get_mut(n))
+                    {
                         *slot = i64::try_from(to).ok();
                     }
                 }
@@ -278,7 +283,10 @@ impl Functional<'_, '_> {
                             _ => Vec::new(),
                         };
                         let sum = |count: usize| {
-                            sizes.iter().take(count).try_fold(0i64, |n, size| n.checked_add((*size)?))
+                            sizes
+                                .iter()
+                                .take(count)
+                                .try_fold(0i64, |n, size| n.checked_add((*size)?))
                         };
                         (sum(result as usize), sum(result as usize + 1))
                     }
