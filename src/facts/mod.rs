@@ -13,9 +13,11 @@ pub mod catalogue;
 mod constants;
 mod contraction;
 pub mod cost;
+mod dtype_islands;
 mod dynamic;
 mod fold;
 mod kv_cache;
+mod literals;
 mod masks;
 mod range;
 mod record;
@@ -63,6 +65,7 @@ pub struct Facts<'p> {
 #[derive(Debug, Default)]
 struct FunctionFacts {
     uses: OnceLock<Uses>,
+    has_f16: OnceLock<bool>,
     folds: OnceLock<Folds>,
     ropes: OnceLock<Ropes>,
     attentions: OnceLock<Vec<Attention>>,
@@ -113,6 +116,8 @@ impl<'p> Facts<'p> {
             let view = self.view(function);
             match fact {
                 "dynamic-symbol" => dynamic::records(&view),
+                "f32-island" => dtype_islands::records(&view),
+                "literal" => literals::records(&view),
                 "kv-cache" => kv_cache::records(&view),
                 "mask-source" => masks::records(&view),
                 "attention" => attention::records(&view),
@@ -153,6 +158,17 @@ impl<'p> Facts<'p> {
         match view.constant(value) {
             Some(id) => self.summary(id).map(Range::of_summary),
             None => self.folds(function).get(value).map(|folded| folded.range),
+        }
+    }
+
+    /// Whether a function has any f16 value. A model that nobody has cast has none; most dtype rules
+    /// are silent there (semantics §2).
+    pub fn has_f16(&self, function: FunctionId) -> bool {
+        match self.functions.get(function.0 as usize) {
+            Some(facts) => {
+                *facts.has_f16.get_or_init(|| dtype_islands::has_f16(&self.view(function)))
+            }
+            None => false,
         }
     }
 
