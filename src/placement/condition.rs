@@ -9,7 +9,7 @@ use crate::graph::{
 use crate::target::Target;
 
 /// What made a condition hold, for the words of its reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Witness {
     pub(super) dtype: Option<DType>,
     pub(super) rank: Option<usize>,

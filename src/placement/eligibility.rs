@@ -6,11 +6,13 @@
 
 use std::collections::HashMap;
 
+use rustc_hash::FxBuildHasher;
+
 use super::condition::{Ground, Witness};
 use super::edge::Edges;
 use super::table::{Row, Table};
 use crate::facts::is_constant;
-use crate::graph::{Function, NodeId, NodeKind, Program};
+use crate::graph::{Function, NodeId, NodeKind, Op, Program};
 use crate::target::Target;
 
 /// What a rule with `effect: off-unit` said: these nodes cannot stay on the unit.
@@ -74,7 +76,7 @@ pub(super) fn judge(
     let mut verdicts = vec![Verdict::default(); function.len()];
     let mut reasons: Vec<Reason> = Vec::new();
     // A row's reason, once for each text it can have.
-    let mut known: HashMap<(*const Row, String), ReasonId> = HashMap::new();
+    let mut known: HashMap<(*const Row, Op, Witness), ReasonId, FxBuildHasher> = HashMap::default();
     if let Some(table) = Table::of(target) {
         for (id, node) in function.nodes() {
             // Transparent ops are judged too: a planner sees them, though they count as no work.
@@ -85,15 +87,14 @@ pub(super) fn judge(
                 .rows(node.op)
                 .find_map(|row| ground.holds(&row.when, id).map(|witness| (row, witness)));
             let Some((row, witness)) = answer else { continue };
-            let spelling = program.text(node.spelling);
-            let text = fill(row.reason, node.op.name(), spelling, witness);
-            let reason = *known.entry((std::ptr::from_ref(row), text)).or_insert_with_key(|key| {
+            let key = (std::ptr::from_ref(row), node.op, witness);
+            let reason = *known.entry(key).or_insert_with(|| {
                 reasons.push(Reason {
                     eligible: row.eligible,
                     rule: None,
                     row: row.name,
                     table: table.file,
-                    text: key.1.clone(),
+                    text: fill(row.reason, node.op.name(), witness),
                     alternative: row.alternative.to_owned(),
                     evidence: row.evidence.iter().map(|&id| id.to_owned()).collect(),
                     note: row.note.to_owned(),
@@ -142,11 +143,11 @@ fn rule_reason(reasons: &mut Vec<Reason>, rule: &RuleVerdict) -> ReasonId {
     ReasonId(reasons.len() as u32 - 1)
 }
 
-fn fill(template: &str, op: &str, spelling: &str, witness: Witness) -> String {
+fn fill(template: &str, op: &str, witness: Witness) -> String {
     if !template.contains('{') {
         return template.to_owned();
     }
-    let mut text = template.replace("{op}", op).replace("{spelling}", spelling);
+    let mut text = template.replace("{op}", op);
     if let Some(dtype) = witness.dtype {
         text = text.replace("{dtype}", dtype.name());
     }

@@ -12,6 +12,7 @@ mod cuts;
 mod edge;
 mod eligibility;
 mod estimate;
+mod groups;
 mod runs;
 mod segmenter;
 mod table;
@@ -20,8 +21,6 @@ mod tests;
 mod what_if;
 
 pub use eligibility::{Reason, ReasonId, RuleVerdict, Verdict};
-
-use std::collections::HashMap;
 
 use crate::facts::{cost, is_constant};
 use crate::graph::{Function, FunctionId, NodeId, NodeKind, Program, ValueId};
@@ -216,7 +215,8 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
     let edges = Edges::of(program, function);
     let (verdicts, reasons) =
         eligibility::judge(program, function, &request.target, &edges, request.rules);
-    let (mut groups, group_of) = group(program, function, &verdicts, request.line_of);
+    let (mut groups, group_of) =
+        groups::group(program, function, &verdicts, &reasons, request.line_of);
     let colours: Vec<Colour> = function
         .nodes()
         .map(|(id, node)| {
@@ -427,53 +427,5 @@ fn lead_in(function: &Function, colours: &[Colour], run: &mut [u32]) {
                 run[from] = own;
             }
         }
-    }
-}
-
-/// Groups the off-unit ops by reason and source line, in program order of their first op; and each
-/// node's group.
-fn group(
-    program: &Program,
-    function: &Function,
-    verdicts: &[Verdict],
-    line_of: Option<&dyn Fn(NodeId) -> u64>,
-) -> (Vec<Group>, Vec<u32>) {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut known: HashMap<(ReasonId, u64), u32> = HashMap::new();
-    let mut group_of = vec![u32::MAX; function.len()];
-    for id in function.node_ids() {
-        let Verdict { eligible: Some(false), reason: Some(reason) } = verdicts[id.0 as usize]
-        else {
-            continue;
-        };
-        if !function.is_work(id) {
-            continue;
-        }
-        let line = match line_of {
-            Some(line_of) => line_of(id),
-            None => recorded_line(program, function, id),
-        };
-        let group = *known.entry((reason, line)).or_insert_with(|| {
-            groups.push(Group { reason, nodes: Vec::new(), interior: 0, regions_added: 0 });
-            groups.len() as u32 - 1
-        });
-        groups[group as usize].nodes.push(id);
-        group_of[id.0 as usize] = group;
-    }
-    (groups, group_of)
-}
-
-/// A number for the innermost recorded frame outside installed packages; a node without frames
-/// stands for itself.
-fn recorded_line(program: &Program, function: &Function, id: NodeId) -> u64 {
-    let sources = &program.sources;
-    let stack = sources.get(function.node(id).provenance).stack;
-    let own = sources.frames(stack).rev().find(|frame| {
-        let file = program.text(frame.file);
-        !file.contains("site-packages") && !file.contains("dist-packages")
-    });
-    match own.or_else(|| sources.frames(stack).next_back()) {
-        Some(frame) => u64::from(frame.file.0) << 32 | u64::from(frame.line),
-        None => u64::MAX - u64::from(id.0),
     }
 }

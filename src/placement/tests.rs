@@ -280,6 +280,32 @@ fn a_rule_stands_over_the_table_and_is_named() {
 }
 
 #[test]
+fn the_casts_around_an_op_go_with_the_rule_that_names_it() {
+    let program = write(
+        "x = input
+         a = relu x
+         up = cast a : f32 @7
+         s = softmax up : f32 @7
+         down = cast s @7
+         b = relu down
+         y = out b",
+    );
+    let rule = RuleVerdict {
+        rule: "ANE003".to_owned(),
+        reason: "f32".to_owned(),
+        nodes: vec![node(&program, "s")],
+        ..RuleVerdict::default()
+    };
+    let placement = placed_for(&program, Runtime::CoreAi, &[rule]);
+    assert_eq!(placement.groups.len(), 1);
+    let group = &placement.groups[0];
+    assert_eq!(placement.reason(group.reason).rule.as_deref(), Some("ANE003"));
+    assert_eq!(names(&program, &group.nodes), ["up", "s", "down"]);
+    assert_eq!((group.interior, group.regions_added), (3, 1));
+    assert_eq!(placement.what_if.len(), 1);
+}
+
+#[test]
 fn what_if_names_the_line_that_cuts_most_first() {
     // Three layers with the same two lines in f32, and one line at the end that cuts once.
     let mut text = String::from("h0 = input\n");

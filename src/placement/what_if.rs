@@ -8,7 +8,7 @@ use super::{Group, WhatIf};
 
 /// Most nodes and uses looked at in one ranking: keeps a function of 100,000 ops that all differ far
 /// below half a second. What is left out is counted in [`Ranking::skipped`].
-pub(super) const BUDGET: usize = 40_000_000;
+pub(super) const BUDGET: usize = 8_000_000;
 
 /// The steps, and how many groups the budget left out of the search.
 #[derive(Debug, Default)]
@@ -28,9 +28,11 @@ pub(super) fn rank(count: &mut Count<'_>, size: usize, groups: &[Group], now: u3
     // The largest first, so that a budget that runs out leaves out the smallest.
     candidates.sort_by_key(|&g| (std::cmp::Reverse(groups[g as usize].interior), g));
     let mut left = BUDGET / size.max(1);
-    if candidates.len() > left {
-        ranking.skipped = (candidates.len() - left) as u32;
-        candidates.truncate(left);
+    // Room for a few rounds over all that are looked at.
+    let most = (left / 4).max(1);
+    if candidates.len() > most {
+        ranking.skipped = (candidates.len() - most) as u32;
+        candidates.truncate(most);
     }
     let mut gone = vec![false; groups.len()];
     let mut order: Vec<u32> = Vec::new();
