@@ -184,6 +184,29 @@ impl<'r> Checker<'r> {
             notes: program.notes.clone(),
         })
     }
+
+    /// Where the functions of a program run on a unit, with the verdicts of the rules that need no
+    /// placement counted in.
+    ///
+    /// # Errors
+    /// None but a selector that names no rule, which [`Checker::new`] has ruled out.
+    pub fn place(
+        &self,
+        program: &Program,
+        unit: Unit,
+    ) -> Result<Vec<(FunctionId, Placement)>, CheckError> {
+        let target = self.target(unit, program.format);
+        let engine = Engine::new(self.set, &self.options.selection, target, self.options.limits)
+            .map_err(|error| CheckError::Internal(error.to_string()))?;
+        let hits = engine.first_phase(&Facts::new(program));
+        let placed = Placed::new(program, target, self.set, &hits);
+        Ok(placed
+            .placements
+            .into_iter()
+            .enumerate()
+            .filter_map(|(id, placement)| Some((FunctionId(id as u32), placement?)))
+            .collect())
+    }
 }
 
 /// The runtime that a format is for.

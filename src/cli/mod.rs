@@ -7,6 +7,7 @@ mod check;
 mod dump;
 mod explain;
 mod failure;
+mod placement;
 mod progress;
 mod rule_files;
 mod rules;
@@ -41,6 +42,10 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// List the rules
     Rules(rules::RulesArguments),
+    /// Show where a model's ops run, in how many regions, and what to fix first
+    Placement(placement::PlacementArguments),
+    /// Say why one op is on the unit or off it
+    Why(placement::WhyArguments),
     /// Print a model's canonical graph
     Dump(dump::DumpArguments),
 }
@@ -89,6 +94,8 @@ pub fn main() -> ExitCode {
         Command::Check(own) => check::run(own, color),
         Command::Explain(own) => explain::run(own, color),
         Command::Rules(own) => rules::run(own, color),
+        Command::Placement(own) => placement::run(own),
+        Command::Why(own) => placement::why(own),
         Command::Dump(own) => dump::run(own),
     };
     match outcome {

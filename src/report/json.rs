@@ -130,10 +130,10 @@ struct JsonFinding<'a> {
 }
 
 #[derive(Serialize)]
-struct Location {
-    file: String,
-    line: u32,
-    column: Option<u32>,
+pub(super) struct Location {
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: Option<u32>,
     end_line: u32,
     end_column: Option<u32>,
     stale: bool,
@@ -283,7 +283,7 @@ pub(super) fn shown_file(file: &PlaceFile, folder: &Path) -> String {
     }
 }
 
-fn location(spot: &Spot, folder: &Path) -> Location {
+pub(super) fn location(spot: &Spot, folder: &Path) -> Location {
     Location {
         file: shown_file(&spot.file, folder),
         line: spot.span.start.line,
