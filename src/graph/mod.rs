@@ -9,6 +9,7 @@
 //! in well under 1 GiB.
 
 mod attr;
+mod confirmed;
 mod constant;
 mod draft;
 mod dtype;
@@ -20,6 +21,7 @@ mod provenance;
 mod shape;
 
 pub use attr::Attr;
+pub use confirmed::Confirmed;
 pub use constant::{Blob, BlobFile, Constant, ConstantId, ConstantOrigin, Payload, ValueSummary};
 pub use draft::{Draft, DraftNode, DraftOperand};
 pub use dtype::DType;

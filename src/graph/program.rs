@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BlobFile, Constant, ConstantId, Function, FunctionId, FunctionRole, Name, Names, Payload,
-    Shapes, Sources, ValueSummary,
+    BlobFile, Confirmed, Constant, ConstantId, Function, FunctionId, FunctionRole, Name, Names,
+    Payload, Shapes, Sources, ValueSummary,
 };
 
 /// The formats that can be read.
@@ -69,6 +69,8 @@ pub struct Program {
     /// Facts of the file that are neither graph nor constant (`coremltools-version` → `9.0`,
     /// `decomposed` → `true`), for rules that ask for metadata.
     pub metadata: Vec<(Name, Name)>,
+    /// What a real compile said of ops, where the file tells it (`analytics.mil`).
+    pub confirmed: Vec<Confirmed>,
 }
 
 impl Program {
@@ -86,6 +88,7 @@ impl Program {
             functions: Vec::new(),
             notes: Vec::new(),
             metadata: Vec::new(),
+            confirmed: Vec::new(),
         }
     }
 

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::{ReadError, ReadErrorKind, ReadOptions, aimodel, coreml, mlir_text, pt2, source};
+use super::{
+    ReadError, ReadErrorKind, ReadOptions, aimodel, coreml, mil_text, mlir_text, mlmodelc, pt2, source,
+};
 use crate::graph::Program;
 
 /// What a row does with a file that it knows.
@@ -51,6 +53,7 @@ const FILES: &[(fn(&[u8], &Path) -> bool, Reader)] = &[
         },
         Reader::File(coreml::read_file),
     ),
+    (|head, _| mil_text::is_text(head), Reader::File(mil_text::read_file)),
     (|head, _| mlir_text::looks_like(head), Reader::File(mlir_text::read)),
 ];
 
@@ -58,6 +61,7 @@ const FILES: &[(fn(&[u8], &Path) -> bool, Reader)] = &[
 const FOLDERS: &[(fn(&Path) -> bool, fn(&Path, ReadOptions) -> Result<Program, ReadError>)] = &[
     (|folder| folder.join("Manifest.json").is_file(), coreml::read_package),
     (|folder| folder.join(aimodel::PROGRAM).is_file(), aimodel::read_folder),
+    (mlmodelc::is_folder, mlmodelc::read),
 ];
 
 /// Bytes that a row may look at.

@@ -13,14 +13,19 @@ use crate::graph::Program;
 
 pub mod aimodel;
 pub mod core_ai;
+mod compute_plan;
 mod coreml;
 mod detect;
 pub mod dialect;
 mod mil;
 pub mod mlir_text;
+mod mil_text;
+mod mlmodelc;
 pub mod normalize;
 mod pt2;
 pub mod source;
+
+pub use compute_plan::read_compute_plan;
 
 /// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use super::analysis;
 use super::ir::{self, Binding, Data, Decode, Operation, Stored, Type, Value};
 use super::settings;
 use super::types;
@@ -35,6 +36,8 @@ pub(crate) struct Lowering<'a> {
     frames: Vec<Frame>,
     /// Functions by slot; a slot is taken before its nested functions take theirs.
     slots: Vec<Option<Function>>,
+    /// The entry function that is read.
+    function: String,
     /// Spellings with no entry in the dialect map, with how often they occur.
     unknown: BTreeMap<String, u32>,
 }
@@ -86,6 +89,7 @@ impl<'a> Lowering<'a> {
             constants: Vec::new(),
             frames: Vec::new(),
             slots: Vec::new(),
+            function: String::new(),
             unknown: BTreeMap::new(),
         }
     }
@@ -101,6 +105,7 @@ impl<'a> Lowering<'a> {
         shapes: &[InputShape],
     ) -> Result<(), ReadError> {
         self.constants.clear();
+        self.function.clone_from(&function.name);
         self.open_frame();
         for (name, ty) in &function.inputs {
             let range = shapes.iter().find(|input| input.name == *name);
@@ -233,8 +238,16 @@ impl<'a> Lowering<'a> {
             }
             self.argument(&mut node, spelling, &name, &resolved)?;
         }
-        // The older `constexpr_*` keep their settings and blobs among the attributes.
-        for (name, value) in operation.attributes {
+        // The older `constexpr_*` keep their settings and blobs among the attributes; an analysis file
+        // keeps there what the compiler said.
+        let results: Vec<&str> = operation.outputs.iter().map(|(name, _)| name.as_str()).collect();
+        let (said, attributes) =
+            analysis::take(operation.attributes, &shown, &operation.spelling, &results);
+        if let Some(mut said) = said {
+            said.function = self.function.clone();
+            self.program.confirmed.push(said);
+        }
+        for (name, value) in attributes {
             let value = self.anonymous(value);
             self.argument(&mut node, spelling, &name, &[value])?;
         }

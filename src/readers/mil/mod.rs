@@ -1,10 +1,12 @@
 //! The Core ML intermediate language, whatever it was written in: protobuf of a package and text of a
 //! compiled model both become [`ir`], and [`lower`] makes canonical graphs of that.
 
+mod analysis;
 pub(super) mod ir;
 pub(super) mod lower;
 mod settings;
 mod types;
+pub(super) use types::dtype;
 mod weights;
 
 #[cfg(test)]
