@@ -8,7 +8,8 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::{
-    ReadError, ReadErrorKind, ReadOptions, aimodel, coreml, mil_text, mlir_text, mlmodelc, pt2, source,
+    ReadError, ReadErrorKind, ReadOptions, aimodel, coreml, mil_text, mlir_text, mlmodelc, pt2,
+    source,
 };
 use crate::graph::Program;
 

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use crate::graph::Program;
 
 pub mod aimodel;
-pub mod core_ai;
 mod compute_plan;
+pub mod core_ai;
 mod coreml;
 mod detect;
 pub mod dialect;
 mod mil;
-pub mod mlir_text;
 mod mil_text;
+pub mod mlir_text;
 mod mlmodelc;
 pub mod normalize;
 mod pt2;
