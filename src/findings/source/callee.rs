@@ -13,6 +13,8 @@ pub struct Callee {
     pub attribute: String,
     /// Index or key behind it (`3`), if there is one.
     pub index: Option<String>,
+    /// The last name of the path: `fc2` of `layers.3.fc2`, if it is neither of these.
+    pub last: Option<String>,
 }
 
 /// The submodule called from code of the class `class`, by the modules around an op; `None` if that
@@ -36,9 +38,9 @@ pub fn callee(program: &Program, module: &ModulePath, class: &str) -> Option<Cal
         Some(rest) => rest.trim_start_matches('.'),
         None => inner,
     };
-    let mut parts = relative.split('.');
-    let attribute = parts.next().filter(|part| !part.is_empty())?.to_owned();
-    Some(Callee { attribute, index: parts.next().map(str::to_owned) })
+    let mut parts = relative.split('.').map(str::to_owned);
+    let attribute = parts.next().filter(|part| !part.is_empty())?;
+    Some(Callee { attribute, index: parts.next(), last: parts.last() })
 }
 
 impl Callee {
@@ -84,6 +86,20 @@ impl Callee {
         });
         if !looped.is_empty() {
             return looped;
+        }
+        // Taken out of a list by a loop: `layer["fc2"](x)`, `block.attn(x)`.
+        if let Some(last) = &self.last {
+            let within = calls(&|function| {
+                let name = match function.kind() {
+                    "subscript" => function.child_by_field_name("subscript"),
+                    "attribute" => function.child_by_field_name("attribute"),
+                    _ => None,
+                };
+                name.is_some_and(|n| file.node_text(n).trim_matches(['"', '\'']) == last)
+            });
+            if !within.is_empty() {
+                return within;
+            }
         }
         // Handed to something that calls it: `checkpoint(self.block, x)`.
         nodes
@@ -142,7 +158,7 @@ mod tests {
     }
 
     fn of(attribute: &str, index: Option<&str>) -> Callee {
-        Callee { attribute: attribute.into(), index: index.map(str::to_owned) }
+        Callee { attribute: attribute.into(), index: index.map(str::to_owned), last: None }
     }
 
     #[test]
@@ -162,6 +178,13 @@ mod tests {
         assert_eq!(find(&of("other", Some("3")), text, 2), Vec::<String>::new());
         let text = "y = torch.cat([h(x) for h in self.heads], 1)\n";
         assert_eq!(find(&of("heads", Some("0")), text, 1), ["h(x)"]);
+    }
+
+    #[test]
+    fn modules_of_a_list_of_dictionaries() {
+        let callee = Callee { last: Some("fc2".into()), ..of("layers", Some("0")) };
+        let text = "x = x + layer[\"fc2\"](F.gelu(layer[\"fc1\"](x)))\n";
+        assert_eq!(find(&callee, text, 1), ["layer[\"fc2\"](F.gelu(layer[\"fc1\"](x)))"]);
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub fn regions(file: &PythonFile, line: u32) -> Vec<Region<'_>> {
         return Vec::new();
     };
     let whole = Region::shallow(statement);
-    let on_line = Region { starts_within: Some(bytes), ..whole.clone() };
+    // What begins on the line is part of it even in a block: `def forward(self, x): return f(x)`.
+    let on_line = Region { starts_within: Some(bytes), ..Region::deep(statement) };
     vec![on_line, whole]
 }
 
@@ -158,7 +159,7 @@ mod tests {
     fn find_in(text: &str, line: u32, ask: Ask<'_>) -> String {
         let file = PythonFile::new("a.py".into(), text.into());
         let patterns: Vec<_> = ask.patterns.iter().map(|p| Pattern::parse(p).unwrap()).collect();
-        let callee = ask.callee.map(|a| Callee { attribute: a.into(), index: None });
+        let callee = ask.callee.map(|a| Callee { attribute: a.into(), index: None, last: None });
         let op = OpSpelling::new("", "", ask.op);
         let wanted = Wanted {
             patterns: &patterns,
@@ -264,6 +265,13 @@ class Outer:
         let text = "for i in range(2):\n    x = x.float()\n";
         let ask = Ask { patterns: &["$X.float()"], ..Ask::default() };
         assert_eq!(find_in(text, 1, ask), "none");
+    }
+
+    #[test]
+    fn a_block_on_the_line_of_its_header_is_part_of_it() {
+        let text = "class A:\n    def forward(self, x): return x.float()\n";
+        let ask = Ask { patterns: &["$X.float()"], ..Ask::default() };
+        assert_eq!(find_in(text, 2, ask), "2:34-2:43 x.float()");
     }
 
     #[test]

@@ -378,8 +378,7 @@ impl<'p> SourceMap<'p> {
                 match trace.found.as_slice() {
                     [] => {}
                     [(code, origin)] => {
-                        // A call that leads to the literal says more than the op's own name.
-                        range = Some(origin.clone());
+                        range.get_or_insert(origin.clone());
                         set_here = Some(code.clone());
                         place.related.push((spot_of(code, false), "set here".to_owned()));
                     }
@@ -396,19 +395,23 @@ impl<'p> SourceMap<'p> {
                 }
             }
         }
-        if let Some(callee) = &callee {
-            if range.is_none() {
-                if let Some(region) = &region {
-                    let sought = Sought::Submodule(&callee.attribute);
-                    let trace = trace(&self.locator, file, region, class.as_ref(), sought);
-                    if let [(code, origin)] = trace.found.as_slice() {
-                        range = Some(origin.clone());
-                        place.related.push((spot_of(code, false), "runs here".to_owned()));
-                    }
-                }
+        if let (None, Some(region)) = (&range, &region) {
+            // The line only calls what runs the op.
+            let sought = match &callee {
+                Some(callee) => Sought::Submodule(&callee.attribute),
+                None => Sought::Op(&key.spelling),
+            };
+            let trace = trace(&self.locator, file, region, class.as_ref(), sought);
+            range = trace.origin();
+            if let [(code, _)] = trace.found.as_slice() {
+                place.related.push((spot_of(code, false), "runs here".to_owned()));
             }
-            self.made_here(place, &lineage, &callee.attribute, set_here.as_ref(), &spot_of);
-        } else if let Some(attribute) = &key.attribute {
+        }
+        let attribute = match &callee {
+            Some(callee) => Some(&callee.attribute),
+            None => key.attribute.as_ref(),
+        };
+        if let Some(attribute) = attribute {
             self.made_here(place, &lineage, attribute, set_here.as_ref(), &spot_of);
         }
         place.spot = Some(match range {

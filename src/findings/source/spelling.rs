@@ -68,8 +68,10 @@ impl OpSpelling {
             }
         }
         let Some(op) = self.op else { return Vec::new() };
+        // `x[:2] = y` is recorded as a copy or fill.
+        let in_place = self.names.iter().any(|name| name == "copy" || name == "fill");
         let found: Vec<_> =
-            nodes.iter().copied().filter(|node| is_operator(file, *node, op)).collect();
+            nodes.iter().copied().filter(|n| is_operator(file, *n, op, in_place)).collect();
         in_evaluation_order(found)
     }
 }
@@ -102,7 +104,7 @@ fn called_name<'f>(file: &'f PythonFile, node: Node<'_>) -> Option<&'f str> {
 }
 
 /// Whether an operator, subscript or assignment spells `op`.
-fn is_operator(file: &PythonFile, node: Node<'_>, op: Op) -> bool {
+fn is_operator(file: &PythonFile, node: Node<'_>, op: Op, in_place: bool) -> bool {
     let operator = |node: Node<'_>| {
         node.child_by_field_name("operator").map_or("", |operator| file.node_text(operator))
     };
@@ -146,6 +148,9 @@ fn is_operator(file: &PythonFile, node: Node<'_>, op: Op) -> bool {
                 parent.kind() == "assignment"
                     && parent.child_by_field_name("left").is_some_and(|l| l.id() == node.id())
             });
+            if op.name() == "unsqueeze" {
+                return file.node_text(node).contains("None");
+            }
             !written
                 && matches!(
                     op.name(),
@@ -153,7 +158,7 @@ fn is_operator(file: &PythonFile, node: Node<'_>, op: Op) -> bool {
                 )
         }
         "assignment" => {
-            matches!(op.name(), "state_write" | "slice_update" | "index_put")
+            (matches!(op.name(), "state_write" | "slice_update" | "index_put") || in_place)
                 && node.child_by_field_name("left").is_some_and(|l| l.kind() == "subscript")
         }
         _ => false,
@@ -231,6 +236,12 @@ mod tests {
         assert_eq!(find(&matmul, "y = (q @ k) * s"), ["q @ k"]);
         let select = OpSpelling::new("", "aten.index.Tensor", Op::INDEX);
         assert_eq!(find(&select, "y = self.table[ids] + b"), ["self.table[ids]"]);
+    }
+
+    #[test]
+    fn a_new_axis_is_a_subscript_with_none() {
+        let unsqueeze = OpSpelling::new("", "aten.unsqueeze.default", Op::UNSQUEEZE);
+        assert_eq!(find(&unsqueeze, "m = mask[:, None] + x[0]"), ["mask[:, None]"]);
     }
 
     #[test]

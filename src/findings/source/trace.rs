@@ -14,6 +14,7 @@ use tree_sitter::Node;
 
 use super::locate::Locator;
 use super::modules::{ClassRef, Code};
+use super::spelling::OpSpelling;
 use crate::findings::python::{
     Pattern, PythonFile, Region, assignments_to, enclosing_function, top_level_assignments,
 };
@@ -30,8 +31,18 @@ const MAX_REGIONS: usize = 400;
 pub enum Sought<'a> {
     /// Any of these patterns.
     Patterns(&'a [Pattern]),
-    /// The call of a submodule: `self.<attribute>(…)` or `self.<attribute>[…](…)`.
+    /// The call of a submodule: `self.<attribute>(…)` or `self.<attribute>[…](…)`, or else a mention
+    /// of it. Only calls are followed.
     Submodule(&'a str),
+    /// The spelling of an op. Only calls are followed: what runs is what is called.
+    Op(&'a OpSpelling),
+}
+
+impl Sought<'_> {
+    /// Whether names and attributes are followed to what they hold.
+    fn follows_values(self) -> bool {
+        matches!(self, Sought::Patterns(_))
+    }
 }
 
 /// What the search found.
@@ -79,7 +90,11 @@ pub fn trace(
         }
     }
     trace.cut_short = tracer.cut_short;
-    innermost(&mut trace.found);
+    // Two patterns may find `torch.full(…, float("-inf"))` and the literal within; `a.f().f()` are two
+    // calls.
+    if matches!(sought, Sought::Patterns(_)) {
+        innermost(&mut trace.found);
+    }
     trace
 }
 
@@ -87,8 +102,7 @@ fn same(a: &Code, b: &Code) -> bool {
     a.file.path() == b.file.path() && a.range == b.range
 }
 
-/// Drops places that enclose another: two patterns may find `torch.full(…, float("-inf"))` and the
-/// literal within.
+/// Drops places that enclose another.
 fn innermost(found: &mut Vec<(Code, Range<usize>)>) {
     let all: Vec<Code> = found.iter().map(|(code, _)| code.clone()).collect();
     found.retain(|(code, _)| {
@@ -108,6 +122,14 @@ struct Tracer<'l> {
     files: BTreeSet<PathBuf>,
     found: Vec<Code>,
     cut_short: bool,
+}
+
+impl Trace {
+    /// The expression on the first line that leads to all places, if it is one.
+    pub fn origin(&self) -> Option<Range<usize>> {
+        let (_, first) = self.found.first()?;
+        self.found.iter().all(|(_, origin)| origin == first).then(|| first.clone())
+    }
 }
 
 impl Tracer<'_> {
@@ -151,6 +173,7 @@ impl Tracer<'_> {
             }
             Sought::Submodule(attribute) => {
                 let own = format!("self.{attribute}");
+                let mut called_somewhere = false;
                 for node in region.nodes().filter(|node| node.kind() == "call") {
                     let Some(function) = node.child_by_field_name("function") else { continue };
                     let called = match function.kind() {
@@ -158,9 +181,20 @@ impl Tracer<'_> {
                         _ => Some(function),
                     };
                     if called.is_some_and(|called| file.node_text(called) == own) {
+                        called_somewhere = true;
                         add(node);
                     }
                 }
+                if !called_somewhere {
+                    region
+                        .nodes()
+                        .filter(|node| node.kind() == "attribute" && file.node_text(*node) == own)
+                        .for_each(add);
+                }
+            }
+            Sought::Op(spelling) => {
+                let nodes: Vec<_> = region.nodes().collect();
+                spelling.find(file, &nodes).into_iter().for_each(add);
             }
         }
     }
@@ -169,8 +203,10 @@ impl Tracer<'_> {
     fn follow(&mut self, file: &Arc<PythonFile>, node: Node<'_>, lineage: &[ClassRef], depth: u32) {
         match node.kind() {
             "call" => self.follow_call(file, node, lineage, depth),
-            "identifier" if is_use(node) => self.follow_name(file, node, lineage, depth),
-            "attribute" => {
+            "identifier" if self.sought.follows_values() && is_use(node) => {
+                self.follow_name(file, node, lineage, depth)
+            }
+            "attribute" if self.sought.follows_values() => {
                 let object = node.child_by_field_name("object");
                 let name = node.child_by_field_name("attribute");
                 let (Some(object), Some(name)) = (object, name) else { return };
