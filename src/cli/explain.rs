@@ -27,8 +27,7 @@ pub fn run(arguments: ExplainArguments, color: Color) -> Result<ExitCode, Failur
     let by_name = wanted.to_ascii_lowercase();
     let Some(rule) = set.find(wanted).or_else(|| set.find(&by_id)).or_else(|| set.find(&by_name))
     else {
-        let names = set.rules().iter().flat_map(|rule| [rule.id(), rule.name()]);
-        let nearest = nearest(wanted, names);
+        let nearest = set.suggest(wanted);
         let failure = Failure::new(format!("no rule is called `{wanted}`"));
         return Err(match nearest {
             Some(name) => failure.help(format!("did you mean `{name}`?")),
@@ -110,58 +109,5 @@ fn explanation(rule: &Rule, color: bool) -> String {
 fn indented(text: &str, line: &mut impl FnMut(&str)) {
     for own in text.trim_end().lines() {
         line(&format!("  {own}"));
-    }
-}
-
-/// The name nearest to a misspelt one, if it is near at all.
-pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let wanted = wanted.to_ascii_lowercase();
-    names
-        .map(|name| (distance(&wanted, &name.to_ascii_lowercase()), name))
-        .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
-        .min()
-        .map(|(_, name)| name)
-}
-
-/// Edits (insert, delete, replace) between two short words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, own) in a.chars().enumerate() {
-        let mut before = i;
-        let mut left = i + 1;
-        for (j, other) in b.iter().enumerate() {
-            let above = row.get(j + 1).copied().unwrap_or(usize::MAX);
-            let cost = (before + usize::from(own != *other)).min(left + 1).min(above + 1);
-            if let Some(slot) = row.get_mut(j) {
-                *slot = left;
-            }
-            before = above;
-            left = cost;
-        }
-        if let Some(last) = row.last_mut() {
-            *last = left;
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_name_is_offered_only_if_it_is_near() {
-        let names = ["ANE004", "inf-mask", "linear-projection"];
-        assert_eq!(nearest("inf-msk", names.into_iter()), Some("inf-mask"));
-        assert_eq!(nearest("ane04", names.into_iter()), Some("ANE004"));
-        assert_eq!(nearest("banana", names.into_iter()), None);
-    }
-
-    #[test]
-    fn edits_are_counted() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", "abc"), 0);
     }
 }

@@ -1,0 +1,162 @@
+//! Holds findings against what was promised: missed, false alarm, moved.
+
+use std::path::Path;
+
+use anelint::findings::Finding;
+use anelint::findings::source::{PlaceFile, Spot, shown_path};
+use anelint::report::InputReport;
+use anelint::rules::Severity;
+
+use crate::expectation::{Expected, Kind};
+
+/// What is wrong, one line each.
+pub fn judge(
+    expected: &[Expected],
+    report: &InputReport,
+    suffix: &str,
+    testdata: &Path,
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    let findings: Vec<&Finding> = report.findings.iter().collect();
+    // Without source lines the rules count, their places do not.
+    let placeless = suffix == "release";
+    let complete = !matches!(suffix, "mlpackage" | "onnx");
+    let mut accounted = vec![false; findings.len()];
+    for promise in expected {
+        let rules = promise.item.rules.join("|");
+        let of_rule = |finding: &Finding| {
+            promise.item.rules.contains(&finding.rule)
+                && promise.item.severity.is_none_or(|severity| severity == finding.severity)
+        };
+        let at = |spot: &Spot| place(spot, testdata) == (promise.file.clone(), promise.line);
+        let matching: Vec<usize> = (0..findings.len()).filter(|&n| of_rule(findings[n])).collect();
+        let where_ = format!("{}:{}", promise.file, promise.line);
+        match promise.kind {
+            Kind::Not => {
+                for &n in &matching {
+                    problems.push(format!("forbidden    {}", shown(findings[n], testdata)));
+                }
+            }
+            Kind::Somewhere => {
+                if matching.is_empty() {
+                    problems.push(format!("missed       {rules} anywhere in the case"));
+                }
+                for &n in &matching {
+                    accounted[n] = true;
+                }
+            }
+            Kind::Related if placeless => {}
+            Kind::Related => {
+                let related = |n: &&usize| {
+                    let finding = findings[**n];
+                    finding.related.iter().any(|(spot, _)| at(spot))
+                        // In an export that records helpers the place itself is there.
+                        || (suffix == "strict" && finding.spot.as_ref().is_some_and(at))
+                };
+                if matching.is_empty() {
+                    problems.push(format!("missed       {rules} with related {where_}"));
+                } else if !matching.iter().any(|n| related(&n)) {
+                    problems.push(format!(
+                        "not related  {rules} does not name {where_}: {}",
+                        shown(findings[matching[0]], testdata)
+                    ));
+                }
+                // In a strict export the finding stands on the helper's line.
+                for &n in &matching {
+                    if suffix == "strict" && findings[n].spot.as_ref().is_some_and(at) {
+                        accounted[n] = true;
+                    }
+                }
+            }
+            Kind::Here => {
+                let here: Vec<usize> = matching
+                    .iter()
+                    .copied()
+                    .filter(|&n| placeless || findings[n].spot.as_ref().is_some_and(at))
+                    .collect();
+                if here.is_empty() {
+                    let strict_helper = suffix == "strict"
+                        && matching.iter().any(|&n| {
+                            expected.iter().any(|other| {
+                                other.kind == Kind::Related
+                                    && findings[n].spot.as_ref().is_some_and(|spot| {
+                                        place(spot, testdata) == (other.file.clone(), other.line)
+                                    })
+                            })
+                        });
+                    if strict_helper {
+                        continue;
+                    }
+                    match matching.iter().find(|&&n| !accounted[n]) {
+                        Some(&n) => {
+                            accounted[n] = true;
+                            problems.push(format!(
+                                "moved        {rules} promised at {where_}, is {}",
+                                shown(findings[n], testdata)
+                            ));
+                        }
+                        None => {
+                            let other = findings
+                                .iter()
+                                .find(|finding| promise.item.rules.contains(&finding.rule))
+                                .map(|finding| format!(" (there is {})", shown(finding, testdata)))
+                                .unwrap_or_default();
+                            problems.push(format!("missed       {rules} at {where_}{other}"));
+                        }
+                    }
+                    continue;
+                }
+                for &n in &here {
+                    accounted[n] = true;
+                }
+                if let Some(text) = &promise.item.at {
+                    let source = std::fs::read_to_string(testdata.join(&promise.file)).unwrap();
+                    let line = source.lines().nth(promise.line as usize - 1).unwrap();
+                    let code = line.split("# expect").next().unwrap();
+                    let byte = code.find(text.as_str()).expect("the text is on the line");
+                    let column = code[..byte].chars().count() as u32 + 1;
+                    let begins = |n: &usize| {
+                        findings[*n]
+                            .spot
+                            .as_ref()
+                            .is_some_and(|spot| spot.exact && spot.span.start.column == column)
+                    };
+                    if !placeless && !here.iter().any(|n| begins(n)) {
+                        problems.push(format!(
+                            "column       {rules} promised at {where_}:{column} `{text}`, is {}",
+                            shown(findings[here[0]], testdata)
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    for (n, finding) in findings.iter().enumerate() {
+        if complete && finding.severity == Severity::Error && !accounted[n] {
+            problems.push(format!("false alarm  {}", shown(finding, testdata)));
+        }
+    }
+    problems
+}
+
+fn place(spot: &Spot, testdata: &Path) -> (String, u32) {
+    let file = match &spot.file {
+        PlaceFile::Found(file) => shown_path(file.path(), testdata),
+        PlaceFile::Recorded { file, .. } => file.clone(),
+    };
+    (file, spot.span.start.line)
+}
+
+fn shown(finding: &Finding, testdata: &Path) -> String {
+    let at = match &finding.spot {
+        None => format!("at node {}", finding.nodes.join(", ")),
+        Some(spot) => {
+            let (file, line) = place(spot, testdata);
+            match spot.exact {
+                true => format!("at {file}:{line}:{}", spot.span.start.column),
+                false => format!("at {file}:{line}"),
+            }
+        }
+    };
+    format!("{} {} {at}: {}", finding.severity, finding.rule, finding.message)
+}
