@@ -65,7 +65,8 @@ fn failure(error: RuleFileError) -> Failure {
         .problems
         .iter()
         .map(|problem| {
-            let at = offset(&error.text, problem.place.line as usize, problem.place.column as usize);
+            let at =
+                offset(&error.text, problem.place.line as usize, problem.place.column as usize);
             LabeledSpan::at_offset(at, problem.message.clone())
         })
         .collect();

@@ -40,6 +40,8 @@ pub struct Item {
     pub severity: Option<Severity>,
     /// Text at which the location begins.
     pub at: Option<String>,
+    /// How many such findings; one or more if not said.
+    pub count: Option<usize>,
 }
 
 /// A promise for one artifact.
@@ -60,11 +62,12 @@ pub fn of_case(testdata: &Path, spans: &[(String, u32, u32)]) -> Vec<Line> {
             let number = index as u32 + 1;
             if (*first..=*last).contains(&number) {
                 for parsed in of_line(file, number, line) {
-                    let known =
-                        lines.iter().any(|l| {
-                            l.file == parsed.file && l.line == parsed.line && l.kind == parsed.kind
-                                && l.target == parsed.target
-                        });
+                    let known = lines.iter().any(|l| {
+                        l.file == parsed.file
+                            && l.line == parsed.line
+                            && l.kind == parsed.kind
+                            && l.target == parsed.target
+                    });
                     if !known {
                         lines.push(parsed);
                     }
@@ -130,13 +133,22 @@ fn list_of(text: &str) -> Vec<Item> {
             rest = quoted[close + 1..].trim_start();
         }
         rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
+        let (name, count) = match name.rsplit_once(" x") {
+            Some((name, count)) => (name.trim(), Some(count.trim().parse().unwrap())),
+            None => (name, None),
+        };
         let (rules, severity) = match name.split_once('=') {
-            Some((rules, word)) => (rules, Some(Severity::parse(word.trim()).unwrap_or_else(|| panic!("severity in `{text}`")))),
+            Some((rules, word)) => (
+                rules,
+                Some(
+                    Severity::parse(word.trim()).unwrap_or_else(|| panic!("severity in `{text}`")),
+                ),
+            ),
             None => (name, None),
         };
         if rules != "-" && !rules.is_empty() {
             let rules = rules.split('|').map(|rule| rule.trim().to_owned()).collect();
-            items.push(Item { rules, severity, at });
+            items.push(Item { rules, severity, at, count });
         }
     }
     items

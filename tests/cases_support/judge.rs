@@ -40,6 +40,8 @@ pub fn judge(
             Kind::Somewhere => {
                 if matching.is_empty() {
                     problems.push(format!("missed       {rules} anywhere in the case"));
+                } else if promise.item.count.is_some_and(|count| count != matching.len()) {
+                    problems.push(format!("miscounted   {rules}: {} in the case", matching.len()));
                 }
                 for &n in &matching {
                     accounted[n] = true;
@@ -105,6 +107,9 @@ pub fn judge(
                         }
                     }
                     continue;
+                }
+                if promise.item.count.is_some_and(|count| count != here.len()) {
+                    problems.push(format!("miscounted   {rules}: {} at {where_}", here.len()));
                 }
                 for &n in &here {
                     accounted[n] = true;
