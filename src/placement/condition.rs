@@ -4,7 +4,8 @@ use super::edge::Edges;
 use super::table::{AttributeTest, Condition, DimTest, OperandTest, Range};
 use crate::facts::is_constant;
 use crate::graph::{
-    Attr, DType, Function, NodeFlags, NodeId, NodeKind, Payload, Program, ShapeId, Value, ValueId,
+    Attr, Category, DType, Function, NodeFlags, NodeId, NodeKind, Payload, Program, ShapeId, Value,
+    ValueId,
 };
 use crate::target::Target;
 
@@ -22,6 +23,27 @@ pub(super) struct Ground<'p> {
     pub(super) function: &'p Function,
     pub(super) target: &'p Target,
     pub(super) edges: &'p Edges,
+    pub(super) uses: &'p Uses,
+}
+
+/// Which values anything uses.
+pub(super) struct Uses(Vec<bool>);
+
+impl Uses {
+    pub(super) fn of(function: &Function) -> Uses {
+        let mut used = vec![false; function.value_count()];
+        for id in function.node_ids() {
+            for operand in function.operands(id) {
+                used[operand.value.0 as usize] = true;
+            }
+        }
+        Uses(used)
+    }
+
+    /// Whether anything uses a value; a first result always counts.
+    fn has(&self, value: ValueId, function: &Function) -> bool {
+        function.value(value).index == 0 || self.0.get(value.0 as usize).copied().unwrap_or(false)
+    }
 }
 
 impl<'p> Ground<'p> {
@@ -40,6 +62,7 @@ impl<'p> Ground<'p> {
             let dtype = self
                 .function
                 .results(id)
+                .filter(|value| self.uses.has(*value, self.function))
                 .map(|value| self.function.value(value).dtype)
                 .find(|dtype| condition.result_dtype.contains(dtype))?;
             witness.dtype = Some(dtype);
@@ -102,7 +125,8 @@ impl<'p> Ground<'p> {
     }
 
     /// The results of a node and its operands that are not constant. Sizes and other numbers that
-    /// are no tensor in the file (attributes) are not among them.
+    /// are no tensor in the file (attributes) are not among them, nor are by-products that nothing
+    /// uses (the statistics of a norm, the indices of a pool); the parts of a split all count.
     fn run_time_values(&self, id: NodeId) -> impl Iterator<Item = &'p Value> + use<'p> {
         let function = self.function;
         let operands = function
@@ -110,7 +134,13 @@ impl<'p> Ground<'p> {
             .iter()
             .map(|operand| function.value(operand.value))
             .filter(move |value| !is_constant(function.node(value.node)));
-        function.results(id).map(move |value| function.value(value)).chain(operands)
+        let parts = function.node(id).op.category() == Category::Movement;
+        let uses = self.uses;
+        function
+            .results(id)
+            .filter(move |value| parts || uses.has(*value, function))
+            .map(move |value| function.value(value))
+            .chain(operands)
     }
 
     fn matching_dim(&self, shape: ShapeId, test: &DimTest) -> Option<u64> {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
-use super::condition::{Ground, Witness};
+use super::condition::{Ground, Uses, Witness};
 use super::edge::Edges;
 use super::table::{Row, Table};
 use crate::facts::is_constant;
@@ -72,7 +72,8 @@ pub(super) fn judge(
     edges: &Edges,
     rules: &[RuleVerdict],
 ) -> (Vec<Verdict>, Vec<Reason>) {
-    let ground = Ground { program, function, target, edges };
+    let uses = Uses::of(function);
+    let ground = Ground { program, function, target, edges, uses: &uses };
     let mut verdicts = vec![Verdict::default(); function.len()];
     let mut reasons: Vec<Reason> = Vec::new();
     // A row's reason, once for each text it can have.

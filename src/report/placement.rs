@@ -92,6 +92,7 @@ fn function_text(
         );
     }
     map(text, report, id, placement);
+    left_behind(text, report, function, placement);
     boundary(text, function, placement);
     ranking(text, report, id, placement);
 }
@@ -150,6 +151,36 @@ fn map(text: &mut String, report: &PlacementReport<'_>, id: FunctionId, placemen
             let _ = write!(text, " · {}B cross", amount(bytes));
         }
         text.push('\n');
+    }
+}
+
+/// Eligible ops that the planner's costs keep off the unit.
+fn left_behind(
+    text: &mut String,
+    report: &PlacementReport<'_>,
+    function: &Function,
+    placement: &Placement,
+) {
+    if !by_cost(report.target) || placement.regions.is_empty() {
+        return;
+    }
+    let of = |wanted: &dyn Fn(NodeId) -> bool| {
+        function.node_ids().filter(|&id| function.is_work(id) && wanted(id)).count()
+    };
+    let left = of(&|id| {
+        let placed = placement.node(id);
+        placed.verdict.eligible == Some(true) && placed.predicted == Some(false)
+    });
+    let ties = of(&|id| placement.node(id).tie);
+    if left > 0 {
+        let _ = writeln!(
+            text,
+            "  on the CPU though eligible: {} (too little work beside ops that cannot stay)",
+            counted(left, "op")
+        );
+    }
+    if ties > 0 {
+        let _ = writeln!(text, "  either side costs the same: {}", counted(ties, "op"));
     }
 }
 
