@@ -41,7 +41,8 @@ pub struct Frame {
     pub file: Name,
     /// Line, from 1.
     pub line: u32,
-    /// Column, from 1; 0 if not recorded.
+    /// Column, from 1; 0 if not recorded. Counted in `text` where the format carries that (a traceback
+    /// prints a line without its indentation).
     pub column: u32,
     /// The function's name.
     pub function: Name,

@@ -325,7 +325,8 @@ impl<'p> SourceMap<'p> {
             place.spot = Some(statement);
             return place;
         }
-        self.fill(&mut place, rule, &file, current, statement, module, frame.column, key);
+        let column = file_column(&file, current.line, frame.column, !frame.text.is_empty());
+        self.fill(&mut place, rule, &file, current, statement, module, column, key);
         place
     }
 
@@ -489,4 +490,15 @@ fn statement_spot(file: &Arc<PythonFile>, current: CurrentLine) -> Spot {
         exact: false,
         stale: current.stale,
     }
+}
+
+/// The column in the file of a recorded one: a traceback prints a line without its indentation, and
+/// counts from there.
+fn file_column(file: &PythonFile, line: u32, recorded: u32, has_text: bool) -> u32 {
+    if recorded == 0 || !has_text {
+        return recorded;
+    }
+    let indentation =
+        file.line(line).map_or(0, |text| text.chars().take_while(|c| c.is_whitespace()).count());
+    recorded.saturating_add(u32::try_from(indentation).unwrap_or(0))
 }

@@ -126,9 +126,8 @@ impl Pass<'_, '_, '_> {
         let (Some(a), Some(b)) = (node.operand(w.a), node.operand(w.b)) else { return };
         let (a, b) = (self.present(a), self.present(b));
         let plain = node.attribute(w.alpha).is_none() && node.attribute(w.beta).is_none();
-        let is_weight = self.constant[b.0 as usize]
-            && self.dims(b).is_some_and(|dims| dims.len() == 2)
-            && !self.constant[a.0 as usize];
+        let is_weight =
+            self.constant[b.0 as usize] && self.dims(b).is_some_and(|dims| dims.len() == 2);
         if !is_weight || !plain {
             if self.draft.nodes[at as usize].op == Op::MATMUL {
                 self.batched(at, a, b);
@@ -141,6 +140,9 @@ impl Pass<'_, '_, '_> {
             self.draft.nodes[transpose as usize].attribute(w.permutation).and_then(Attr::as_ints)
                 == Some(vec![1, 0])
         });
+        if transposed.is_none() && self.constant[a.0 as usize] {
+            return;
+        }
         let weight = match transposed {
             Some(transposed) => match self.draft.nodes[transposed as usize].operands.first() {
                 Some(&(_, weight)) => weight,

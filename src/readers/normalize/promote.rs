@@ -24,8 +24,8 @@ pub fn promote(draft: Draft, context: &mut Context<'_>) -> Draft {
             .operands
             .iter()
             .enumerate()
-            .filter(|(slot, (name, value))| {
-                let data = !(node.op == Op::WHERE && *slot == 0 && *name == w.condition);
+            .filter(|(_, (name, value))| {
+                let data = !(node.op == Op::WHERE && *name == w.condition);
                 data && differs(&editor, context, *value, dtype)
             })
             .map(|(slot, _)| slot)

@@ -8,6 +8,9 @@ use crate::graph::{
     Attr, Dim, Draft, DraftNode, DraftOperand, Name, NodeFlags, NodeKind, Op, ShapeId,
 };
 
+/// Most ops that hand their input on unchanged which are looked through at one place.
+const MAX_HANDED_ON: usize = 32;
+
 /// A graph input that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Write {
@@ -95,7 +98,7 @@ impl States<'_, '_> {
 
     /// Looks through nodes that hand their first operand on unchanged.
     fn through(&self, mut value: DraftOperand, absorbed: &mut Vec<u32>) -> DraftOperand {
-        for _ in 0..self.editor.draft.nodes.len() {
+        for _ in 0..MAX_HANDED_ON {
             let Some(node) = self.node(value.0) else { return value };
             let same = node.kind == NodeKind::Op
                 && value.1 == 0

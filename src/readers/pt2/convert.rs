@@ -101,6 +101,9 @@ impl Builder {
         node.operands = Vec::with_capacity(count);
         node.attributes = Vec::with_capacity(count);
         let mut position = 0;
+        if target != given.target {
+            self.unwrap_bases(given);
+        }
         for (stored, argument) in given.inputs.drain(..) {
             if matches!(argument, Argument::None | Argument::Other | Argument::Operator(_)) {
                 continue;
@@ -120,6 +123,28 @@ impl Builder {
             }
         }
         in_place
+    }
+
+    /// A wrapper names the tensors that are written by their place in a list of bases
+    /// (`_cache_base_index: 0`): puts the tensors themselves under their own names.
+    fn unwrap_bases(&mut self, given: &mut Given) {
+        let names = &mut self.program.names;
+        let bases = given.inputs.iter().position(|(name, _)| names.get(*name) == "_all_bases");
+        let Some(bases) = bases else { return };
+        let Argument::Tensors(list) = given.inputs.swap_remove(bases).1 else { return };
+        for (stored, argument) in &mut given.inputs {
+            let own = names
+                .get(*stored)
+                .strip_prefix('_')
+                .and_then(|name| name.strip_suffix("_base_index"))
+                .map(str::to_owned);
+            let (Some(own), Argument::Int(at)) = (own, &*argument) else { continue };
+            let base = usize::try_from(*at).ok().and_then(|at| list.get(at).copied().flatten());
+            if let Some(base) = base {
+                *stored = names.intern(&own);
+                *argument = Argument::Tensor(base);
+            }
+        }
     }
 
     /// The canonical name of a stored argument.

@@ -1,6 +1,7 @@
 //! From drafts to functions: graph inputs become constants, states and inputs, outputs are added,
 //! the passes run, and everything is frozen.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::super::ReadError;
@@ -236,20 +237,17 @@ fn pass_on_constants(graphs: &mut [GraphDraft], at: usize) {
             }
         }
     }
-    let loops: Vec<usize> = graph
+    // What a loop carries changes from round to round.
+    let carried: BTreeSet<(usize, usize)> = graph
         .draft
         .nodes
         .iter()
-        .filter(|node| node.op == crate::graph::Op::WHILE)
-        .flat_map(|node| {
-            // What a loop carries changes from round to round.
-            let carried = node.results.len();
-            node.bodies.iter().map(move |body| (body.0 as usize, carried))
-        })
-        .flat_map(|(body, carried)| (0..carried).map(move |slot| body * 1_000_003 + slot))
+        .filter(|node| node.op == Op::WHILE)
+        .flat_map(|node| node.bodies.iter().map(|body| (body.0 as usize, node.results.len())))
+        .flat_map(|(body, count)| (0..count).map(move |slot| (body, slot)))
         .collect();
     for (body, slot, kind) in handed {
-        if loops.contains(&(body * 1_000_003 + slot)) {
+        if carried.contains(&(body, slot)) {
             continue;
         }
         let nested = &mut graphs[body];

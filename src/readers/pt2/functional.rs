@@ -10,6 +10,10 @@ use crate::graph::{
 };
 use crate::readers::normalize::{Context, Editor};
 
+/// Views are taken anew after every write to their base. A file could make that quadratic: beyond
+/// this many nodes for each stored one, views stay as they were.
+const MAX_GROWTH: usize = 8;
+
 /// A value's place in its base.
 #[derive(Debug, Clone, Copy)]
 struct View {
@@ -30,6 +34,8 @@ struct Functional<'c, 'p> {
     bases: Table<DraftOperand, (DraftOperand, u32)>,
     /// Newest value of a view, and how often its base had been written then.
     fresh: Table<DraftOperand, (DraftOperand, u32)>,
+    /// Most nodes the draft may come to have.
+    limit: usize,
 }
 
 /// Makes the in-place ops of a graph functional; a graph input that was written is marked as
@@ -56,7 +62,9 @@ pub(super) fn functional(graph: &mut GraphDraft, context: &mut Context<'_>) {
         views: Table::default(),
         bases: Table::default(),
         fresh: Table::default(),
+        limit: 0,
     };
+    work.limit = work.editor.draft.nodes.len() * MAX_GROWTH + 4096;
     let count = work.editor.draft.nodes.len();
     for at in 0..count as u32 {
         // What the first operand is called before it is brought up to date: views are learnt by it.
@@ -115,6 +123,9 @@ impl Functional<'_, '_> {
     /// The newest value of `value` for a reader at `at`.
     fn read(&mut self, value: DraftOperand, at: u32) -> DraftOperand {
         let Some(&(newest, version)) = self.bases.get(&self.base(value)) else { return value };
+        if self.editor.draft.nodes.len() > self.limit {
+            return value;
+        }
         // From the value down to what is up to date, then up again.
         let mut stale = Vec::new();
         let mut cursor = value;
@@ -150,6 +161,9 @@ impl Functional<'_, '_> {
         let base = self.base(target);
         let mut value = (at, 0);
         let mut cursor = target;
+        if self.editor.draft.nodes.len() > self.limit {
+            return;
+        }
         while let Some(&View { node, parent, .. }) = self.views.get(&cursor) {
             if let Some(node) = node {
                 let around = self.read(parent, at);

@@ -21,6 +21,7 @@ pub(super) fn settle(builder: &mut Builder, draft: &mut Draft) {
         let mut view = View { draft, program, words: &words };
         view.node(&mut node);
         strip(&mut node, program);
+        in_order(&mut node, program);
         draft.nodes[at] = node;
     }
 }
@@ -32,6 +33,18 @@ fn strip(node: &mut DraftNode, program: &Program) {
         return;
     }
     node.attributes.retain(|(name, _)| known.contains(&program.names.get(*name)));
+}
+
+/// Puts operands in canonical order: `masked_fill` stores the value that is kept first.
+fn in_order(node: &mut DraftNode, program: &Program) {
+    let order = node.op.operands();
+    if order.len() > 1 && node.operands.len() > 1 {
+        let place = |name: Name| {
+            let text = program.names.get(name);
+            order.iter().position(|known| *known == text).unwrap_or(order.len())
+        };
+        node.operands.sort_by_key(|(name, _)| place(*name));
+    }
 }
 
 struct View<'d> {
@@ -92,6 +105,10 @@ impl View<'_> {
                         node.attributes.retain(|(known, _)| *known != name);
                     }
                 }
+            }
+            Op::MATMUL => {
+                node.attributes.push((w.transpose_a, Attr::Bool(false)));
+                node.attributes.push((w.transpose_b, Attr::Bool(false)));
             }
             Op::CAST => self.cast(node, base),
             Op::DROPOUT => {

@@ -198,9 +198,33 @@ fn call(head: &str, args: Vec<Size>) -> Size {
                 }
             })
             .collect();
-        list.join(separator)
+        // `a + (-1)` is `a - 1` to people.
+        if head == "Add" { minus(&list) } else { list.join(separator) }
     };
     Size { text, symbols, precedence }
+}
+
+/// A sum whose negative numbers are subtracted.
+fn minus(terms: &[String]) -> String {
+    let mut text = String::new();
+    for (at, term) in terms.iter().enumerate() {
+        let negative = term
+            .strip_prefix("(-")
+            .and_then(|rest| rest.strip_suffix(')'))
+            .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+        match (at, negative) {
+            (0, _) => text.push_str(term),
+            (_, Some(digits)) => {
+                text.push_str(" - ");
+                text.push_str(digits);
+            }
+            (_, None) => {
+                text.push_str(" + ");
+                text.push_str(term);
+            }
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -221,7 +245,7 @@ mod tests {
         );
         assert!(!product.is_symbol());
         let sum = parse("Mul(Add(Symbol('u0', integer=True), Integer(-1)), Integer(2))").unwrap();
-        assert_eq!(sum.text, "(u0 + (-1))*2");
+        assert_eq!(sum.text, "(u0 - 1)*2");
         assert_eq!(
             parse("FloorDiv(Symbol('s0', integer=True), Integer(2))").unwrap().text,
             "s0//2"
