@@ -153,10 +153,7 @@ fn written_out(view: &View<'_>, softmax: NodeId) -> Option<Attention> {
         Some(axis)
     });
     let place = |side: &Side| -> Option<usize> {
-        let &axis = side.own.iter().find(|&&axis| {
-            // Of several free axes (einsum), the one that is not one.
-            side.own.len() == 1 || view.extent(product.result, axis) != Some(1)
-        })?;
+        let (_, axis) = side.free(view, product.result)?;
         brought_down(view, scores, up, axis)
     };
     let (at_a, at_b) = (place(&product.a), place(&product.b));
@@ -175,14 +172,14 @@ fn written_out(view: &View<'_>, softmax: NodeId) -> Option<Attention> {
     };
     let operand = |side: &Side| Operand {
         value: side.value,
-        sequence: side.to_result.iter().position(|to| to.is_some_and(|to| side.own.contains(&to))),
+        sequence: side.free(view, product.result).map(|(own, _)| own),
         channel: side.contracted.first().copied(),
     };
     let (query, key) = (operand(query_side), operand(key_side));
     let value = Operand {
         value: other.value,
         sequence: other.contracted.first().copied(),
-        channel: other.to_result.iter().position(|to| to.is_some_and(|to| other.own.contains(&to))),
+        channel: other.free(view, first.result).map(|(own, _)| own),
     };
     let mask = attention_mask::of_path(view, scores, up, query_axis, key_axis);
     let on_scores = up.iter().find_map(|step| {

@@ -36,7 +36,10 @@ fn up(view: &View<'_>, value: ValueId) -> Option<ValueId> {
         | Op::SCATTER_ELEMENTS
         | Op::SCATTER_ND
         | Op::STATE_WRITE => view.written(node),
-        Op::LINEAR | Op::CONV | Op::MATMUL | Op::ADDMM | Op::EINSUM | Op::STATE_READ => None,
+        Op::LINEAR | Op::CONV | Op::MATMUL | Op::ADDMM | Op::EINSUM => None,
+        Op::STATE_READ => view
+            .operand(node, view.words.state)
+            .filter(|&state| view.op(view.producer(state)) == Op::STATE_WRITE),
         _ => match op.category() {
             Category::Elementwise | Category::Logic => {
                 view.operands(node).find(|&operand| !view.is_fixed(operand))

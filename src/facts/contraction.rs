@@ -28,6 +28,17 @@ pub(crate) struct Contraction {
     pub(crate) b: Side,
 }
 
+impl Side {
+    /// The axis of this operand that the product keeps from it alone, and where it is in the result;
+    /// of several the one that is wider than one.
+    pub(crate) fn free(&self, view: &View<'_>, result: ValueId) -> Option<(usize, usize)> {
+        let wide = |&&axis: &&usize| view.extent(result, axis) != Some(1);
+        let &to = self.own.iter().find(wide).or(self.own.first())?;
+        let own = self.to_result.iter().position(|&axis| axis == Some(to))?;
+        Some((own, to))
+    }
+}
+
 impl Contraction {
     /// Reads a node as a product of two tensors; `None` if it is none or its ranks are not known.
     pub(crate) fn of(view: &View<'_>, node: NodeId) -> Option<Contraction> {
@@ -104,8 +115,22 @@ fn matmul(
         (n, false) => (Some(n - 1), n - 2),
         (n, true) => (Some(n - 2), n - 1),
     };
-    let left = side(slot_a, a, rank_a, free_a, sum_a, batch);
-    let right = side(slot_b, b, rank_b, free_b, sum_b, batch + rows);
+    let mut left = side(slot_a, a, rank_a, free_a, sum_a, batch);
+    let mut right = side(slot_b, b, rank_b, free_b, sum_b, batch + rows);
+    // A batch axis that the other side broadcasts along is this side's own: converters move keys
+    // there when a head has one row.
+    let extents = |side: &Side| -> Vec<Option<u64>> {
+        let at = |axis| side.to_result.iter().position(|to| *to == Some(axis));
+        (0..batch).map(|axis| at(axis).map_or(Some(1), |at| view.extent(side.value, at))).collect()
+    };
+    let (in_a, in_b) = (extents(&left), extents(&right));
+    for axis in 0..batch {
+        match (in_a[axis], in_b[axis]) {
+            (a, Some(1)) if a != Some(1) => left.own.push(axis),
+            (Some(1), b) if b != Some(1) => right.own.push(axis),
+            _ => {}
+        }
+    }
     Some(Contraction { node, result, a: left, b: right })
 }
 

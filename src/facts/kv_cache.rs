@@ -51,8 +51,12 @@ fn is_past(view: &View<'_>, mut value: ValueId) -> bool {
         }
         let op = view.op(node);
         let next = match op {
-            Op::STATE_READ => return true,
-            Op::STATE_WRITE | Op::SLICE_UPDATE | Op::INDEX_PUT => view.input(node),
+            Op::STATE_READ => match state_written(view, node) {
+                Some(written) => Some(written),
+                None => return true,
+            },
+            Op::STATE_WRITE => view.operand(node, view.words.state),
+            Op::SLICE_UPDATE | Op::INDEX_PUT => view.input(node),
             Op::MUL => view.pair(node).map(|(a, b)| if view.is_fixed(a) { b } else { a }),
             Op::GATHER | Op::INDEX => view.input(node),
             _ if matches!(
@@ -70,6 +74,12 @@ fn is_past(view: &View<'_>, mut value: ValueId) -> bool {
         }
     }
     false
+}
+
+/// The write that a state read follows; none for the state as the run found it.
+fn state_written(view: &View<'_>, read: NodeId) -> Option<ValueId> {
+    let state = view.operand(read, view.words.state)?;
+    (view.op(view.producer(state)) == Op::STATE_WRITE).then_some(state)
 }
 
 /// Ops that write part of a tensor by place.
@@ -117,11 +127,13 @@ fn mark(view: &View<'_>, at: usize, start: ValueId, marks: &mut Marks) {
                 .map(|operand| operand.value)
                 .collect(),
             _ if is_write(op) => {
-                [view.written(node), view.input(node)].into_iter().flatten().collect()
+                // What a state held before is no value of this run.
+                let old = (op != Op::STATE_WRITE).then(|| view.input(node)).flatten();
+                [view.written(node), old].into_iter().flatten().collect()
             }
-            Op::LINEAR | Op::CONV | Op::MATMUL | Op::ADDMM | Op::EINSUM | Op::STATE_READ => {
-                continue;
-            }
+            Op::LINEAR | Op::CONV | Op::MATMUL | Op::ADDMM | Op::EINSUM => continue,
+            // A read after a write of the same run reads what was written.
+            Op::STATE_READ => state_written(view, node).into_iter().collect(),
             _ => match op.category() {
                 Category::Transparent
                 | Category::Movement
@@ -132,8 +144,8 @@ fn mark(view: &View<'_>, at: usize, start: ValueId, marks: &mut Marks) {
             },
         };
         let mut mark = mark;
-        let joins =
-            is_write(op) || (parts.len() > 1 && parts.iter().any(|&part| is_past(view, part)));
+        let joins = (is_write(op) && op != Op::STATE_WRITE)
+            || (parts.len() > 1 && parts.iter().any(|&part| is_past(view, part)));
         if joins {
             match mark.crossed {
                 Some(rope) => {
@@ -147,7 +159,12 @@ fn mark(view: &View<'_>, at: usize, start: ValueId, marks: &mut Marks) {
 }
 
 /// What a sink takes: the marked values that it carries, with the write by place on the way.
-fn carried(view: &View<'_>, start: ValueId, marks: &Marks) -> Vec<(ValueId, Mark, Option<NodeId>)> {
+fn carried(
+    view: &View<'_>,
+    start: ValueId,
+    marks: &Marks,
+    others: &Marks,
+) -> Vec<(ValueId, Mark, Option<NodeId>)> {
     let mut found = Vec::new();
     let mut seen = FxHashSet::default();
     let mut stack = vec![(start, None)];
@@ -159,8 +176,9 @@ fn carried(view: &View<'_>, start: ValueId, marks: &Marks) -> Vec<(ValueId, Mark
         let op = view.op(node);
         let write = if is_write(op) { write.or(Some(node)) } else { write };
         if let Some(&mark) = marks.by_value.get(&value) {
-            // An input handed back is nothing new.
-            if view.is_op(node) && op != Op::STATE_READ {
+            // What keys and values both come from (one projection for all) is neither; an input
+            // handed back is nothing new.
+            if !others.by_value.contains_key(&value) && view.is_op(node) && op != Op::STATE_READ {
                 found.push((value, mark, write));
             }
             continue;
@@ -173,7 +191,8 @@ fn carried(view: &View<'_>, start: ValueId, marks: &Marks) -> Vec<(ValueId, Mark
                 stack.extend(view.operands(node).map(|operand| (operand, write)));
             }
             _ if is_write(op) => {
-                let parts = [view.input(node), view.written(node)].into_iter().flatten();
+                let old = (op != Op::STATE_WRITE).then(|| view.input(node)).flatten();
+                let parts = [old, view.written(node)].into_iter().flatten();
                 stack.extend(parts.map(|part| (part, write)));
             }
             _ if matches!(op.category(), Category::Transparent | Category::Movement)
@@ -258,8 +277,13 @@ pub(super) fn records(view: &View<'_>) -> Vec<Record> {
             _ => continue,
         };
         let Some(start) = start else { continue };
+        // The output that hands a written state back repeats the write.
+        if view.op(view.producer(start)) == Op::STATE_WRITE {
+            continue;
+        }
         for (role, marks) in [("key", &keys), ("value", &values)] {
-            for (cached, mark, write) in carried(view, start, marks) {
+            let others = if role == "key" { &values } else { &keys };
+            for (cached, mark, write) in carried(view, start, marks, others) {
                 let attention = &attentions[mark.attention];
                 let rotated = if role == "key" { rotation(marks, &mark) } else { "no-rope" };
                 let write = match node.kind {
