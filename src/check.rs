@@ -4,6 +4,7 @@
 //! A panic is a bug of this program, and costs one input, never the others.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,10 @@ use crate::rules::{
     Verdict,
 };
 use crate::target::{Generation, OsVersion, Runtime, Target, Unit};
+
+/// Nodes walked at most to tell how many regions findings add, each a walk over its function: some
+/// hundred milliseconds. Findings beyond it say nothing of regions.
+const REGIONS_ADDED_BUDGET: usize = 50_000_000;
 
 thread_local! {
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -114,9 +119,12 @@ impl<'r> Checker<'r> {
     }
 
     /// The target for a unit and an input.
-    pub fn target(&self, unit: Unit, format: Format) -> Target {
-        let runtime = self.options.runtime.unwrap_or_else(|| default_runtime(format));
+    pub fn target(&self, unit: Unit, program: &Program) -> Target {
+        let runtime = self.options.runtime.unwrap_or_else(|| default_runtime(program.format));
         let mut target = Target { unit, ..Target::default_for(runtime) };
+        if runtime == Runtime::CoreMl {
+            target.os = os_of_opset(program).unwrap_or(target.os);
+        }
         if let Some(chip) = self.options.chip {
             target.chip = chip;
         }
@@ -161,7 +169,7 @@ impl<'r> Checker<'r> {
         shown: &str,
         unit: Unit,
     ) -> Result<InputReport, CheckError> {
-        let target = self.target(unit, program.format);
+        let target = self.target(unit, program);
         let engine = Engine::new(self.set, &self.options.selection, target, self.options.limits)
             .map_err(|error| CheckError::Internal(error.to_string()))?;
         let facts = Facts::new(program);
@@ -171,8 +179,18 @@ impl<'r> Checker<'r> {
         let hits = engine.resolve_claims(hits);
         let mut found =
             findings(program, self.set, self.prepared, &target, &hits, self.options.source.clone());
+        let mut budget = REGIONS_ADDED_BUDGET;
         for finding in &mut found {
-            finding.regions_added = regions_added(program, &placed, &finding.off_unit);
+            let cost: usize = finding
+                .off_unit
+                .chunk_by(|a, b| a.0 == b.0)
+                .filter_map(|group| group.first())
+                .map(|(function, _)| program.function(*function).len())
+                .sum();
+            if let Some(left) = budget.checked_sub(cost) {
+                budget = left;
+                finding.regions_added = regions_added(program, &placed, &finding.off_unit);
+            }
         }
         Ok(InputReport {
             path: shown.to_owned(),
@@ -195,7 +213,7 @@ impl<'r> Checker<'r> {
         program: &Program,
         unit: Unit,
     ) -> Result<Vec<(FunctionId, Placement)>, CheckError> {
-        let target = self.target(unit, program.format);
+        let target = self.target(unit, program);
         let engine = Engine::new(self.set, &self.options.selection, target, self.options.limits)
             .map_err(|error| CheckError::Internal(error.to_string()))?;
         let hits = engine.first_phase(&Facts::new(program));
@@ -207,6 +225,24 @@ impl<'r> Checker<'r> {
             .filter_map(|(id, placement)| Some((FunctionId(id as u32), placement?)))
             .collect())
     }
+}
+
+/// The OS that the newest opset of a Core ML program needs (`ios18`, `CoreML8`).
+fn os_of_opset(program: &Program) -> Option<OsVersion> {
+    program
+        .functions
+        .iter()
+        .filter_map(|function| {
+            let opset = program.text(function.opset).to_ascii_lowercase();
+            let major = match (opset.strip_prefix("ios"), opset.strip_prefix("coreml")) {
+                (Some(version), _) => version.parse().ok()?,
+                // Core ML 5 came with iOS 15, and so on to 8 with iOS 18.
+                (_, Some(version)) => 10 + version.parse::<u16>().ok().filter(|v| *v <= 8)?,
+                _ => return None,
+            };
+            Some(OsVersion { major, minor: 0 })
+        })
+        .max()
 }
 
 /// The runtime that a format is for.
@@ -246,21 +282,19 @@ impl<'p> Placed<'p> {
     fn new(program: &'p Program, target: Target, set: &RuleSet, hits: &[Hit]) -> Placed<'p> {
         let mut placements: Vec<Option<Placement>> = Vec::new();
         placements.resize_with(program.functions.len(), || None);
+        let mut verdicts: BTreeMap<FunctionId, Vec<RuleVerdict>> = BTreeMap::new();
+        for hit in hits.iter().filter(|hit| !hit.off_unit.is_empty()) {
+            let Some(rule) = set.rules().get(hit.rule) else { continue };
+            verdicts.entry(hit.function).or_default().push(RuleVerdict {
+                rule: rule.id().to_owned(),
+                reason: hit.message.clone(),
+                alternative: hit.help.clone(),
+                evidence: rule.evidence().iter().filter_map(|e| e.id.clone()).collect(),
+                nodes: hit.off_unit.clone(),
+            });
+        }
         for (id, _) in program.linted() {
-            let rules: Vec<RuleVerdict> = hits
-                .iter()
-                .filter(|hit| hit.function == id && !hit.off_unit.is_empty())
-                .filter_map(|hit| {
-                    let rule = set.rules().get(hit.rule)?;
-                    Some(RuleVerdict {
-                        rule: rule.id().to_owned(),
-                        reason: hit.message.clone(),
-                        alternative: hit.help.clone(),
-                        evidence: rule.evidence().iter().filter_map(|e| e.id.clone()).collect(),
-                        nodes: hit.off_unit.clone(),
-                    })
-                })
-                .collect();
+            let rules = verdicts.remove(&id).unwrap_or_default();
             let request = Request { target, rules: &rules, line_of: None };
             if let Some(slot) = placements.get_mut(id.0 as usize) {
                 *slot = Some(placement::place(program, id, &request));

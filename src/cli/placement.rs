@@ -205,7 +205,7 @@ fn with_reports(
         let placements = checker.place(&program, unit).map_err(|error: CheckError| {
             Failure::new(format!("{}: {}", path.display(), error.message()))
         })?;
-        placed.push((checker.target(unit, program.format), placements));
+        placed.push((checker.target(unit, &program), placements));
     }
     let reports: Vec<PlacementReport<'_>> = placed
         .iter()

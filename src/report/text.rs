@@ -96,13 +96,8 @@ fn write_verdicts(
     if !input.producer.is_empty() {
         about.push(escape::text(&input.producer).into_owned());
     }
-    let target = format!(
-        "{} of {} through {}, OS {}",
-        target.unit,
-        target.chip,
-        target.runtime,
-        os_text(target.os)
-    );
+    let target =
+        format!("{} {}, {}, OS {}", target.unit, target.chip, target.runtime, os_text(target.os));
     writeln!(
         out,
         "{}{}{} {}({} → {target}){}",

@@ -111,6 +111,21 @@ pub fn method_definition<'t>(
     definition(file, class.body()?, "function_definition", name)
 }
 
+/// The name of a parameter of a function.
+pub fn parameter<'t>(file: &PythonFile, function: Definition<'t>, name: &str) -> Option<Node<'t>> {
+    let parameters = function.node.child_by_field_name("parameters")?;
+    named_children(parameters).into_iter().find_map(|parameter| {
+        let own = match parameter.kind() {
+            "identifier" => Some(parameter),
+            // `x: Tensor = None`, `x=None`, `x: Tensor`.
+            _ => parameter
+                .child_by_field_name("name")
+                .or_else(|| named_children(parameter).into_iter().next()),
+        }?;
+        (own.kind() == "identifier" && file.node_text(own) == name).then_some(own)
+    })
+}
+
 /// The base classes of a class as written (`nn.Module`, `SelfAttention`).
 pub fn superclasses(file: &PythonFile, class: Definition<'_>) -> Vec<String> {
     let Some(list) = class.node.child_by_field_name("superclasses") else { return Vec::new() };
@@ -283,6 +298,18 @@ class A(Base, nn.Module):
         assert_eq!(superclasses(&file, class), ["Base", "nn.Module"]);
         assert!(class_definition(&file, "A.Inner").is_some());
         assert_eq!(top_level_assignments(&file, "NEG").len(), 1);
+    }
+
+    #[test]
+    fn parameters_with_types_and_defaults() {
+        let text = "def f(self, x: Tensor, mask: Tensor = None, *rest, k=2, **more):\n    pass\n";
+        let file = PythonFile::new("a.py".into(), text.into());
+        let function = function_definition(&file, "f").unwrap();
+        let at = |name| parameter(&file, function, name).map(|node| node.start_byte());
+        assert_eq!(at("x"), text.find("x:"));
+        assert_eq!(at("mask"), text.find("mask"));
+        assert_eq!(at("k"), text.find("k=2"));
+        assert_eq!(at("Tensor"), None);
     }
 
     #[test]

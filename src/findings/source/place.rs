@@ -15,7 +15,8 @@ use super::modules::{ClassRef, Code};
 use super::spelling::OpSpelling;
 use super::trace::{Sought, trace};
 use crate::findings::python::{
-    Pattern, Position, PythonFile, Region, Span, enclosing_class, statement_at,
+    Pattern, Position, PythonFile, Region, Span, enclosing_class, enclosing_function, parameter,
+    statement_at,
 };
 use crate::graph::{
     ConstantOrigin, Frame, Function, FunctionId, FunctionRole, ModuleId, Name, NodeId, NodeKind,
@@ -153,6 +154,17 @@ impl<'p> SourceMap<'p> {
         };
         let fun = self.program.function(function);
         let provenance = self.program.sources.get(fun.node(node).provenance);
+        if node != place && fun.node(place).kind == NodeKind::Input {
+            let name = self.program.text(fun.node(place).name);
+            if let Some(spot) = self.parameter(provenance.stack, name) {
+                let at = spot.span.start.line;
+                return Arc::new(Place {
+                    recorded: Some((spot.file.key(), at)),
+                    spot: Some(spot),
+                    ..Place::default()
+                });
+            }
+        }
         let attribute = self.constant_attribute(fun, place, nodes);
         let own = fun.node(node);
         let spelling = OpSpelling::new(
@@ -195,8 +207,16 @@ impl<'p> SourceMap<'p> {
         if shown(&place) {
             return Some((function, place));
         }
+        // An output stands where its value is made; a constant, input or state where it is used.
+        let makers: Vec<NodeId> =
+            fun.operands(place).iter().map(|operand| fun.producer(operand.value)).collect();
+        let makers = match fun.node(place).kind {
+            NodeKind::Output => makers,
+            _ => Vec::new(),
+        };
         let consumers = fun.consumers(place);
-        if let Some(node) = consumers.iter().chain(nodes).find(|node| shown(node)) {
+        let near = makers.iter().chain(&consumers).chain(nodes);
+        if let Some(node) = near.into_iter().find(|node| shown(node)) {
             return Some((function, *node));
         }
         let FunctionRole::Branch { parent } = fun.role else { return None };
@@ -220,6 +240,34 @@ impl<'p> SourceMap<'p> {
             .rposition(|frame| matches!(kind(frame), FrameKind::Author | FrameKind::Notebook))
             .or_else(|| frames.iter().rposition(|frame| kind(frame) == FrameKind::Library))?;
         Some((frames.get(at).copied()?, frames.len() - at - 1))
+    }
+
+    /// The parameter of the outermost function of the author's that an input is: what the function
+    /// that was exported calls it.
+    fn parameter(&self, stack: StackId, input: &str) -> Option<Spot> {
+        let text = |name: Name| self.program.text(name);
+        let frame = self.program.sources.frames(stack).find(|frame| {
+            frame_kind(text(frame.file), &self.locator.options().roots) == FrameKind::Author
+        })?;
+        let recorded = Recorded {
+            file: text(frame.file),
+            line: frame.line,
+            text: text(frame.text).trim(),
+            sha256: text(frame.sha256),
+        };
+        let Located::File(file, check) = self.locator.locate(recorded) else { return None };
+        let current = current_line(&file, recorded, text(frame.function), check);
+        if !current.trusted {
+            return None;
+        }
+        let function = enclosing_function(statement_at(&file, current.line)?)?;
+        let node = parameter(&file, function, input)?;
+        Some(Spot {
+            file: PlaceFile::Found(Arc::clone(&file)),
+            span: file.span(node.byte_range()),
+            exact: true,
+            stale: current.stale,
+        })
     }
 
     /// The last name of the buffer or parameter that a hit is about.
