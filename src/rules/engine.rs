@@ -5,7 +5,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::matcher::{Scope, Surroundings, on_target, run};
+use super::matcher::{Scope, Surroundings, run};
+use super::rule::Compiled;
 use super::{Hit, Rule, RuleSet, Selection};
 use crate::facts::Facts;
 use crate::graph::{FunctionId, NodeId};
@@ -80,7 +81,7 @@ impl<'r> Engine<'r> {
         limits: Limits,
     ) -> Result<Engine<'r>, UnknownSelector> {
         let mut rules = set.select(selection)?;
-        rules.retain(|&at| on_target(&set.rules()[at].plan().target, &target));
+        rules.retain(|&at| set.rules()[at].holds_for(&target));
         Ok(Engine { set, rules, target, limits })
     }
 
@@ -112,14 +113,15 @@ impl<'r> Engine<'r> {
         let program = facts.program();
         let around =
             Surroundings { facts, program, target: self.target, limits: self.limits, placement };
-        let rules: Vec<(usize, &Rule)> = self
+        let plans: Vec<(usize, &Compiled)> = self
             .rules
             .iter()
             .map(|&at| (at, &self.set.rules()[at]))
-            .filter(|(_, rule)| rule.needs_placement() == placement.is_some())
+            .flat_map(|(at, rule)| rule.plans().iter().map(move |compiled| (at, compiled)))
+            .filter(|(_, compiled)| compiled.plan.needs_placement == placement.is_some())
             .collect();
         let mut hits = Vec::new();
-        if rules.is_empty() {
+        if plans.is_empty() {
             return hits;
         }
         for (id, function) in program.linted() {
@@ -127,8 +129,8 @@ impl<'r> Engine<'r> {
                 continue;
             }
             let scope = Scope::new(around, id);
-            for (at, rule) in &rules {
-                hits.extend(run(&scope, *at, rule));
+            for (at, compiled) in &plans {
+                hits.extend(run(&scope, *at, compiled));
             }
         }
         in_order(&mut hits);

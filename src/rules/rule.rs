@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
+use super::matcher::on_target;
 use super::schema::plan::Plan;
 use super::schema::raw;
 use super::{Applicability, Category, Effect, Per, Severity, Sureness};
@@ -15,21 +16,23 @@ use crate::target::Target;
 pub struct Rule {
     raw: raw::Rule,
     file: PathBuf,
-    plan: Plan,
-    /// The plan's regular expressions, compiled when first asked for; `None` for one that does not
-    /// compile, which the check has ruled out.
+    /// The rule itself, then its variants.
+    plans: Vec<Compiled>,
+}
+
+/// A plan with what is compiled when first needed.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) plan: Plan,
+    /// The plan's regular expressions; `None` for one that does not compile, which the check has
+    /// ruled out.
     regexes: Vec<OnceLock<Option<Regex>>>,
 }
 
-impl Rule {
-    pub(super) fn new(raw: raw::Rule, file: PathBuf, plan: Plan) -> Rule {
+impl Compiled {
+    fn new(plan: Plan) -> Compiled {
         let regexes = std::iter::repeat_with(OnceLock::new).take(plan.regexes.len()).collect();
-        Rule { raw, file, plan, regexes }
-    }
-
-    /// The compiled form.
-    pub(super) fn plan(&self) -> &Plan {
-        &self.plan
+        Compiled { plan, regexes }
     }
 
     /// A regular expression of the plan.
@@ -40,10 +43,26 @@ impl Rule {
             .get_or_init(|| self.plan.regexes.get(id).and_then(|source| Regex::new(source).ok()))
             .as_ref()
     }
+}
+
+impl Rule {
+    pub(super) fn new(raw: raw::Rule, file: PathBuf, plans: Vec<Plan>) -> Rule {
+        Rule { raw, file, plans: plans.into_iter().map(Compiled::new).collect() }
+    }
+
+    /// The compiled forms: the rule itself, then its variants.
+    pub(super) fn plans(&self) -> &[Compiled] {
+        &self.plans
+    }
 
     /// Whether only placement can tell.
     pub fn needs_placement(&self) -> bool {
-        self.plan.needs_placement
+        self.plans.iter().any(|compiled| compiled.plan.needs_placement)
+    }
+
+    /// Whether it says anything about a target.
+    pub fn holds_for(&self, target: &Target) -> bool {
+        self.plans.iter().any(|compiled| on_target(&compiled.plan.target, target))
     }
 
     /// Whether it is silent on every node that another rule claims.

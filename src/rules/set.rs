@@ -69,9 +69,9 @@ impl RuleSet {
             .filter_map(|(file, make)| {
                 let raw = make();
                 // The build has checked them: one that fails now is a bug that a test catches.
-                let plan = check::rule(&raw, vocabulary());
-                debug_assert!(plan.is_ok(), "{file}: {plan:?}");
-                plan.ok().map(|plan| Rule::new(raw, PathBuf::from(file), plan))
+                let plans = check::rule(&raw, vocabulary());
+                debug_assert!(plans.is_ok(), "{file}: {plans:?}");
+                plans.ok().map(|plans| Rule::new(raw, PathBuf::from(file), plans))
             })
             .collect();
         RuleSet { rules }
@@ -103,7 +103,7 @@ impl RuleSet {
         let fail =
             |problems| RuleFileError { path: path.to_owned(), text: text.to_owned(), problems };
         let raw = load::read(text).map_err(|problem| fail(vec![problem]))?;
-        let plan = check::rule(&raw, vocabulary()).map_err(fail)?;
+        let plans = check::rule(&raw, vocabulary()).map_err(fail)?;
         let mut together: Vec<&raw::Rule> = self.rules.iter().map(Rule::raw).collect();
         together.push(&raw);
         let last = together.len() - 1;
@@ -115,7 +115,7 @@ impl RuleSet {
         if !problems.is_empty() {
             return Err(fail(problems));
         }
-        self.rules.push(Rule::new(raw, path.to_owned(), plan));
+        self.rules.push(Rule::new(raw, path.to_owned(), plans));
         Ok(&self.rules[last])
     }
 
@@ -213,6 +213,7 @@ pub(super) fn vocabulary() -> &'static Vocabulary {
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests {
     use super::*;
+    use crate::rules::schema::plan::Plan;
 
     /// The build writes rules as Rust source, the run-time loader reads YAML: one language, one
     /// result.
@@ -224,7 +225,10 @@ mod tests {
             let mut loaded = RuleSet::default();
             let loaded = loaded.load_file_alone(rule.file());
             assert_eq!(rule.raw(), loaded.raw(), "{}", rule.id());
-            assert_eq!(rule.plan(), loaded.plan(), "{}", rule.id());
+            let plans = |rule: &Rule| -> Vec<Plan> {
+                rule.plans().iter().map(|compiled| compiled.plan.clone()).collect()
+            };
+            assert_eq!(plans(rule), plans(loaded), "{}", rule.id());
         }
         let files = ["neural-engine", "gpu", "common"].map(|dir| {
             let entries = std::fs::read_dir(Path::new("rules").join(dir)).unwrap();
@@ -239,8 +243,8 @@ mod tests {
         /// Loads a file whose `over` names rules that are not here.
         fn load_file_alone(&mut self, path: &Path) -> &Rule {
             let raw = load::read(&std::fs::read_to_string(path).unwrap()).unwrap();
-            let plan = check::rule(&raw, vocabulary()).unwrap();
-            self.rules.push(Rule::new(raw, path.to_owned(), plan));
+            let plans = check::rule(&raw, vocabulary()).unwrap();
+            self.rules.push(Rule::new(raw, path.to_owned(), plans));
             self.rules.last().unwrap()
         }
     }

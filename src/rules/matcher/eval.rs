@@ -278,6 +278,10 @@ impl Solver<'_> {
             Call::Abs => computed(argument(0).map(f64::abs)),
             Call::Ceil => computed(argument(0).map(f64::ceil)),
             Call::Floor => computed(argument(0).map(f64::floor)),
+            Call::Otherwise => match arg(0) {
+                Datum::Missing | Datum::Unknown => arg(1),
+                known => known,
+            },
             Call::Known => {
                 let bound = match args.first() {
                     Some(Expr::Slot(slot)) if self.subject(*slot).is_some() => true,

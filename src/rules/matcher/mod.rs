@@ -9,6 +9,7 @@
 mod datum;
 mod eval;
 mod flow;
+mod inspect;
 mod render;
 mod run;
 mod scope;

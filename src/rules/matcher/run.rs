@@ -6,7 +6,7 @@ use super::solve::{Bound, Goal, Goals, Solver, Subject};
 use crate::graph::{NodeId, NodeKind, ProvenanceId};
 use crate::rules::Severity;
 use crate::rules::hit::Hit;
-use crate::rules::rule::Rule;
+use crate::rules::rule::Compiled;
 use crate::rules::schema::expr::Slot;
 use crate::rules::schema::plan::{ANCHOR, Anchor, CaseTest, FieldTest, Plan, TargetTest};
 use crate::rules::schema::words::Kind;
@@ -15,10 +15,13 @@ use crate::target::Target;
 /// What a whole match bound.
 type Env = Vec<Option<Bound>>;
 
-/// Runs a rule over a function; `index` is the rule's in its set.
-pub(in crate::rules) fn run(scope: &Scope<'_>, index: usize, rule: &Rule) -> Vec<Hit> {
-    let plan = rule.plan();
-    let mut solver = Solver::new(scope, rule, plan);
+/// Runs one plan of a rule over a function; `index` is the rule's in its set.
+pub(in crate::rules) fn run(scope: &Scope<'_>, index: usize, compiled: &Compiled) -> Vec<Hit> {
+    let plan = &compiled.plan;
+    if !on_target(&plan.target, &scope.around.target) {
+        return Vec::new();
+    }
+    let mut solver = Solver::new(scope, compiled);
     solver.reset();
     if !holds_around(&mut solver, plan) {
         return Vec::new();
@@ -155,16 +158,18 @@ fn hit(solver: &mut Solver<'_>, index: usize) -> Option<Hit> {
     if case.is_some_and(|case| case.quiet) {
         return None;
     }
-    let severity: Severity = case.and_then(|case| case.severity).unwrap_or(solver.rule.severity());
+    let severity: Severity = case.and_then(|case| case.severity).unwrap_or(plan.severity);
     let message = case.and_then(|case| case.message.as_ref()).unwrap_or(&plan.message);
     let help = case.and_then(|case| case.help.as_ref()).or(plan.help.as_ref());
     let place = place(solver, plan.report_at);
-    let claims = slots(solver, &plan.claims);
-    let off_unit = slots(solver, &plan.off_unit);
+    let stays = case.is_some_and(|case| case.stays);
+    let off_unit = if stays { Vec::new() } else { slots(solver, &plan.off_unit) };
+    // Where nothing leaves the unit, nothing is explained by default either.
+    let silent = stays && plan.claims == plan.off_unit;
+    let claims = if silent { Vec::new() } else { slots(solver, &plan.claims) };
     let mut nodes = vec![place];
-    nodes.extend(solver.nodes(plan.report_at));
+    nodes.extend(solver.subject(plan.report_at).map(|subject| subject.node));
     nodes.extend(solver.nodes(ANCHOR));
-    nodes.extend(&claims);
     nodes.extend(&off_unit);
     let related = plan
         .related

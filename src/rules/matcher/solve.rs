@@ -1,19 +1,14 @@
 //! The solver: goals one after the other, with a way back at every choice.
 
-use regex::Regex as Compiled;
-
-use super::datum::{Datum, dim_datum, known};
+use super::datum::Datum;
 use super::flow::Memo;
 use super::scope::Scope;
 use crate::facts::{Field, Record};
-use crate::graph::{ConstantOrigin, Dim, Name, NodeFlags, NodeId, NodeKind, ValueId};
-use crate::rules::rule::Rule;
+use crate::graph::{Name, NodeId, NodeKind, ValueId};
+use crate::rules::rule::Compiled;
 use crate::rules::schema::expr::Slot;
-use crate::rules::schema::plan::{
-    Check, ConstantTest, FactRole, FieldTest, NameIndex, Pattern, Plan, Regex, Test,
-};
+use crate::rules::schema::plan::{Check, FactRole, FieldTest, NameIndex, Pattern, Plan, Regex};
 use crate::rules::schema::vocabulary::OpSet;
-use crate::rules::schema::words::{Kind, Origin};
 
 /// A node, and the value that it is looked at through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +55,7 @@ const STEPS_PER_ANCHOR: u32 = 100_000;
 /// One rule over one function.
 pub(super) struct Solver<'s> {
     pub scope: &'s Scope<'s>,
-    pub rule: &'s Rule,
+    pub compiled: &'s Compiled,
     pub plan: &'s Plan,
     /// The program's ids of the plan's names.
     pub names: Vec<Option<Name>>,
@@ -75,11 +70,12 @@ pub(super) struct Solver<'s> {
 }
 
 impl<'s> Solver<'s> {
-    pub fn new(scope: &'s Scope<'s>, rule: &'s Rule, plan: &'s Plan) -> Solver<'s> {
+    pub fn new(scope: &'s Scope<'s>, compiled: &'s Compiled) -> Solver<'s> {
         let names = &scope.around.program.names;
+        let plan = &compiled.plan;
         Solver {
             scope,
-            rule,
+            compiled,
             plan,
             names: plan.names.iter().map(|name| names.find(name)).collect(),
             env: vec![None; plan.slots.len()],
@@ -219,6 +215,15 @@ impl<'s> Solver<'s> {
                 Check::Operand(name, pattern) => {
                     return self.operand(*name, pattern, node, rest);
                 }
+                Check::OptionalOperand(name, pattern) => {
+                    let there = self.names[usize::from(*name)]
+                        .is_some_and(|name| self.scope.function.operand(node, name).is_some());
+                    return if there {
+                        self.operand(*name, pattern, node, rest)
+                    } else {
+                        self.run(rest)
+                    };
+                }
                 Check::Commutative(pair) => {
                     let [(a, first), (b, second)] = &**pair;
                     return [(a, b), (b, a)].into_iter().any(|(a, b)| {
@@ -323,6 +328,11 @@ impl<'s> Solver<'s> {
         let Some(((name, test), rest)) = fields.split_first() else { return self.run(next) };
         let rest = Goals { goal: Goal::Fields(rest, record), next };
         let field = record.field(name);
+        let test = match test {
+            FieldTest::Optional(_) if field.is_none() => return self.run(Some(&rest)),
+            FieldTest::Optional(test) => test,
+            test => test,
+        };
         match (test, field) {
             (FieldTest::Absent, field) => field.is_none() && self.run(Some(&rest)),
             (_, None) => false,
@@ -374,205 +384,6 @@ impl<'s> Solver<'s> {
                 self.rollback(mark);
             }
             done
-        })
-    }
-
-    /// A check that leaves no choice.
-    fn plain(&mut self, check: &Check, subject: Subject) -> bool {
-        let function = self.scope.function;
-        let node = function.node(subject.node);
-        match check {
-            Check::Kind(kinds) => kinds.contains(&kind_of(node.kind)),
-            Check::Dtype(set) => subject
-                .value
-                .is_some_and(|value| set.0 & (1 << (function.value(value).dtype as u32)) != 0),
-            Check::Rank(_)
-            | Check::Dim(..)
-            | Check::AnyDim(_)
-            | Check::EveryDim(_)
-            | Check::Bytes(_)
-            | Check::Elements(_)
-            | Check::Dynamic(_)
-            | Check::DataDependent(_)
-            | Check::Strided(_) => {
-                subject.value.is_some_and(|value| self.shape_check(check, value))
-            }
-            Check::DependsOnInput(wanted) => {
-                subject.value.is_some_and(|value| self.scope.varies(value) == *wanted)
-            }
-            Check::Implicit(wanted) => node.flags.contains(NodeFlags::IMPLICIT) == *wanted,
-            Check::Attr(name, test) => {
-                let attr = self.names[usize::from(*name)]
-                    .and_then(|name| function.attribute(subject.node, name));
-                let datum = self.attr_datum(attr);
-                self.test_datum(test, &datum)
-            }
-            Check::Spelling(regex) => self.matches(regex, self.text(node.spelling)),
-            Check::Name(regex) => self.matches(regex, self.text(node.name)),
-            Check::Module(regex) => self.matches(regex, self.module(subject.node)),
-            Check::Class(regex) => self.class_matches(regex, subject.node),
-            Check::Consumers(test) => {
-                let users = self.users(subject, None).len() as f64;
-                self.test_datum(test, &Datum::Number(users))
-            }
-            Check::Constant(test) => self.constant(test, subject),
-            Check::Eligible(words) => self.scope.around.placement.is_some_and(|placement| {
-                words.contains(&placement.eligible(self.scope.id, subject.node).eligible)
-            }),
-            Check::Position(words) => self.scope.around.placement.is_some_and(|placement| {
-                placement
-                    .position(self.scope.id, subject.node)
-                    .is_some_and(|position| words.contains(&position))
-            }),
-            Check::NoOperand(name) => self.names[usize::from(*name)]
-                .is_none_or(|name| function.operand(subject.node, name).is_none()),
-            Check::Not(pattern) => !self.fits(pattern, subject),
-            Check::CountOperands(pattern, test) => {
-                let values: Vec<ValueId> =
-                    function.operands(subject.node).iter().map(|o| o.value).collect();
-                let count = values
-                    .into_iter()
-                    .filter(|&value| {
-                        let subject = self.through_views(value, pattern.ops.as_ref());
-                        self.fits(pattern, subject)
-                    })
-                    .count();
-                self.test_datum(test, &Datum::Number(count as f64))
-            }
-            Check::CountConsumers(pattern, test) => {
-                let users = self.users(subject, pattern.ops.as_ref());
-                let count = users
-                    .into_iter()
-                    .filter(|&user| self.fits(pattern, self.at_node(user)))
-                    .count();
-                self.test_datum(test, &Datum::Number(count as f64))
-            }
-            Check::EveryOperand(pattern) => {
-                let values: Vec<ValueId> =
-                    function.operands(subject.node).iter().map(|o| o.value).collect();
-                !values.is_empty()
-                    && values.into_iter().all(|value| {
-                        let subject = self.through_views(value, pattern.ops.as_ref());
-                        self.fits(pattern, subject)
-                    })
-            }
-            Check::EveryConsumer(pattern) => {
-                let users = self.users(subject, pattern.ops.as_ref());
-                !users.is_empty()
-                    && users.into_iter().all(|user| self.fits(pattern, self.at_node(user)))
-            }
-            // Checks that leave a choice are taken apart by `checks`.
-            Check::All(_)
-            | Check::Result(_)
-            | Check::ProducedBy(_)
-            | Check::Operand(..)
-            | Check::Commutative(_)
-            | Check::AnyOperand(_)
-            | Check::Consumer(_)
-            | Check::Any(_)
-            | Check::DerivesFrom(_)
-            | Check::Reaches(_)
-            | Check::InFact(_) => false,
-        }
-    }
-
-    fn shape_check(&mut self, check: &Check, value: ValueId) -> bool {
-        let dims: Option<Vec<Dim>> = self.dims(value).map(<[Dim]>::to_vec);
-        match check {
-            Check::Rank(test) => {
-                let rank = known(dims.map(|dims| dims.len() as u64));
-                self.test_datum(test, &rank)
-            }
-            Check::Dim(index, test) => {
-                let Some(dims) = dims else { return false };
-                let at = if *index < 0 { dims.len() as i64 + index } else { *index };
-                let dim = usize::try_from(at).ok().and_then(|at| dims.get(at).copied());
-                self.test_datum(test, &dim_datum(dim))
-            }
-            Check::AnyDim(test) => dims.is_some_and(|dims| {
-                dims.into_iter().any(|d| self.test_datum(test, &dim_datum(Some(d))))
-            }),
-            Check::EveryDim(test) => dims.is_some_and(|dims| {
-                dims.into_iter().all(|d| self.test_datum(test, &dim_datum(Some(d))))
-            }),
-            Check::Bytes(test) => {
-                let bytes = known(self.bytes(value));
-                self.test_datum(test, &bytes)
-            }
-            Check::Elements(test) => {
-                let elements = known(self.elements(value));
-                self.test_datum(test, &elements)
-            }
-            Check::Dynamic(wanted) => dims.is_some_and(|dims| {
-                dims.iter().any(|dim| matches!(dim, Dim::Symbol(_) | Dim::Expr(_))) == *wanted
-            }),
-            Check::DataDependent(wanted) => {
-                let shapes = &self.scope.around.program.shapes;
-                let depends = |dim: &Dim| {
-                    shapes
-                        .symbols_of(*dim)
-                        .into_iter()
-                        .any(|id| shapes.symbol(id).is_some_and(|symbol| symbol.data_dependent))
-                };
-                dims.is_some_and(|dims| dims.iter().any(depends) == *wanted)
-            }
-            Check::Strided(wanted) => self.scope.function.value(value).strides.is_some() == *wanted,
-            _ => false,
-        }
-    }
-
-    fn constant(&mut self, test: &ConstantTest, subject: Subject) -> bool {
-        let Some(value) = subject.value.map(|value| self.scope.base(value)) else { return false };
-        let function = self.scope.function;
-        let producer = function.producer(value);
-        let node = function.node(producer);
-        let (origin, fqn) = match node.kind {
-            NodeKind::Constant(id) => {
-                let constant = self.scope.around.program.constant(id);
-                (origin_of(constant.origin), self.text(constant.fqn))
-            }
-            NodeKind::Op if self.scope.is_constant_work(producer) => (Origin::Tensor, ""),
-            _ => return false,
-        };
-        if !test.origin.is_empty() && !test.origin.contains(&origin) {
-            return false;
-        }
-        if let Some(regex) = &test.fqn
-            && !self.matches(regex, fqn)
-        {
-            return false;
-        }
-        let numbers = ConstantTest { origin: Vec::new(), fqn: None, ..test.clone() };
-        if numbers == ConstantTest::default() {
-            return true;
-        }
-        let Some(range) = self.scope.around.facts.range_of(self.scope.id, value) else {
-            return false;
-        };
-        let holds = |number: f64| {
-            if number.is_nan() {
-                range.nan
-            } else if number == f64::INFINITY {
-                range.pos_inf
-            } else if number == f64::NEG_INFINITY {
-                range.neg_inf
-            } else {
-                range.has_finite() && (range.min == number || range.max == number)
-            }
-        };
-        if !test.contains.iter().any(|&number| holds(number)) && !test.contains.is_empty() {
-            return false;
-        }
-        let finite = range.has_finite();
-        let number = |number: Option<f64>| number.map_or(Datum::Missing, Datum::Number);
-        let parts: [(&Option<Test>, Option<f64>); 4] = [
-            (&test.value, range.point()),
-            (&test.min, finite.then_some(range.min)),
-            (&test.max, finite.then_some(range.max)),
-            (&test.abs_max, finite.then(|| range.min.abs().max(range.max.abs()))),
-        ];
-        parts.into_iter().all(|(test, found)| {
-            test.as_ref().is_none_or(|test| self.test_datum(test, &number(found)))
         })
     }
 
@@ -647,7 +458,7 @@ impl<'s> Solver<'s> {
         self.text(sources.get_module(provenance.module).path)
     }
 
-    fn class_matches(&self, regex: &Regex, node: NodeId) -> bool {
+    pub fn class_matches(&self, regex: &Regex, node: NodeId) -> bool {
         let sources = &self.scope.around.program.sources;
         let provenance = sources.get(self.scope.function.node(node).provenance);
         let module = sources.get_module(provenance.module);
@@ -656,7 +467,7 @@ impl<'s> Solver<'s> {
     }
 
     pub fn matches(&self, regex: &Regex, text: &str) -> bool {
-        self.rule.regex(regex.id).is_some_and(|regex: &Compiled| regex.is_match(text))
+        self.compiled.regex(regex.id).is_some_and(|regex| regex.is_match(text))
     }
 }
 
@@ -669,25 +480,5 @@ pub(super) fn field_datum(field: &Field) -> Datum {
         Field::Text(text) => Datum::Text((*text).to_owned()),
         Field::Label(text) => Datum::Text(text.to_string()),
         Field::Node(_) | Field::Value(_) | Field::Nodes(_) | Field::Values(_) => Datum::Unknown,
-    }
-}
-
-fn kind_of(kind: NodeKind) -> Kind {
-    match kind {
-        NodeKind::Op => Kind::Op,
-        NodeKind::Input => Kind::Input,
-        NodeKind::Output => Kind::Output,
-        NodeKind::State => Kind::State,
-        NodeKind::Constant(_) => Kind::Constant,
-    }
-}
-
-fn origin_of(origin: ConstantOrigin) -> Origin {
-    match origin {
-        ConstantOrigin::Parameter => Origin::Parameter,
-        ConstantOrigin::Buffer => Origin::Buffer,
-        ConstantOrigin::Tensor => Origin::Tensor,
-        ConstantOrigin::Literal => Origin::Literal,
-        ConstantOrigin::Folded => Origin::Folded,
     }
 }

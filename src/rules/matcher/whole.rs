@@ -63,7 +63,10 @@ impl Solver<'_> {
             return false;
         }
         match (test.bind, scope.first_work()) {
-            (Some(slot), Some(node)) => self.bind(slot, Bound::Item(self.at_node(node))),
+            (Some(slot), Some(node)) => {
+                let work = function.node_ids().filter(|&id| function.is_work(id)).collect();
+                self.bind(slot, Bound::Items(self.at_node(node), work))
+            }
             (Some(_), None) => false,
             (None, _) => true,
         }
@@ -115,7 +118,7 @@ impl Solver<'_> {
         let around = self.scope.around;
         entries(around.program).any(|id| {
             let scope = Scope::new(around, id);
-            let mut solver = Solver::new(&scope, self.rule, self.plan);
+            let mut solver = Solver::new(&scope, self.compiled);
             solver.reset();
             holds(&mut solver)
         })

@@ -1,12 +1,13 @@
 //! Checks of patterns: what a node, value, function or program is like.
 
-use super::check::{Checker, anchored_kinds, names};
+use super::check::Checker;
+use super::check_words::{anchored_kinds, names};
 use super::plan::*;
 use super::problem::hint;
 use super::raw;
 use super::vocabulary::OpSet;
 use super::words::{Eligible, Kind, Origin, Position};
-use super::yaml::{At, Place};
+use super::yaml::At;
 
 impl Checker<'_> {
     /// What a rule looks for.
@@ -147,12 +148,13 @@ impl Checker<'_> {
                 checks.push(Check::Dim(index, test));
             }
         }
-        let flags: [(Option<bool>, fn(bool) -> Check); 5] = [
+        let flags: [(Option<bool>, fn(bool) -> Check); 6] = [
             (raw.dynamic, Check::Dynamic),
             (raw.data_dependent, Check::DataDependent),
             (raw.strided, Check::Strided),
             (raw.depends_on_input, Check::DependsOnInput),
             (raw.implicit, Check::Implicit),
+            (raw.mutation, Check::Mutation),
         ];
         checks.extend(flags.into_iter().filter_map(|(flag, make)| flag.map(make)));
         let texts: [(&Option<At<String>>, fn(Regex) -> Check); 4] = [
@@ -223,7 +225,7 @@ impl Checker<'_> {
     }
 
     fn graph_checks(&mut self, raw: &raw::Pattern, ops: Option<&OpSet>, checks: &mut Vec<Check>) {
-        let mut operands: Vec<(NameIndex, Place, Pattern)> = Vec::new();
+        let mut operands: Vec<(NameIndex, Pattern)> = Vec::new();
         for (name, pattern) in raw.operand.iter() {
             if !self.vocabulary.has_operand(ops, name) {
                 let known: Vec<&str> = self
@@ -238,13 +240,16 @@ impl Checker<'_> {
                 checks.push(Check::NoOperand(index));
                 continue;
             }
-            let pattern = self.pattern(pattern, None);
-            operands.push((index, name.place(), pattern));
+            let compiled = self.pattern(pattern, None);
+            if pattern.optional {
+                checks.push(Check::OptionalOperand(index, compiled));
+            } else {
+                operands.push((index, compiled));
+            }
         }
         if raw.commutative.is_empty() {
-            checks.extend(
-                operands.into_iter().map(|(name, _, pattern)| Check::Operand(name, pattern)),
-            );
+            checks
+                .extend(operands.into_iter().map(|(name, pattern)| Check::Operand(name, pattern)));
         } else {
             self.commutative(raw, operands, checks);
         }
@@ -277,7 +282,7 @@ impl Checker<'_> {
     fn commutative(
         &mut self,
         raw: &raw::Pattern,
-        mut operands: Vec<(NameIndex, Place, Pattern)>,
+        mut operands: Vec<(NameIndex, Pattern)>,
         checks: &mut Vec<Check>,
     ) {
         let place = raw.commutative[0].place();
@@ -288,13 +293,13 @@ impl Checker<'_> {
         let mut pair = Vec::new();
         for name in raw.commutative.iter() {
             let index = self.name(name);
-            let pattern = match operands.iter().position(|(known, _, _)| *known == index) {
-                Some(at) => operands.remove(at).2,
+            let pattern = match operands.iter().position(|(known, _)| *known == index) {
+                Some(at) => operands.remove(at).1,
                 None => Pattern::default(),
             };
             pair.push((index, pattern));
         }
-        checks.extend(operands.into_iter().map(|(name, _, pattern)| Check::Operand(name, pattern)));
+        checks.extend(operands.into_iter().map(|(name, pattern)| Check::Operand(name, pattern)));
         if let Ok(pair) = <[(NameIndex, Pattern); 2]>::try_from(pair) {
             checks.push(Check::Commutative(Box::new(pair)));
         }

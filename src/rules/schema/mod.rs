@@ -6,11 +6,14 @@
 
 pub mod check;
 mod check_pattern;
+mod check_words;
 pub mod expr;
+mod expr_parse;
 pub mod load;
 pub mod plan;
 pub mod problem;
 pub mod raw;
+mod raw_pattern;
 pub mod template;
 pub mod vocabulary;
 pub mod words;

@@ -33,6 +33,8 @@ pub struct Plan {
     pub report_at: Slot,
     /// Tells apart hits at one place.
     pub key: Option<Template>,
+    /// How bad.
+    pub severity: Severity,
     /// What is wrong.
     pub message: Template,
     /// What to do.
@@ -94,6 +96,8 @@ pub enum Anchor {
 pub enum FieldTest {
     /// The field is missing.
     Absent,
+    /// The field is missing, or fits.
+    Optional(Box<FieldTest>),
     /// A node.
     Node(Pattern),
     /// A value.
@@ -132,6 +136,7 @@ pub enum Check {
     Strided(bool),
     DependsOnInput(bool),
     Implicit(bool),
+    Mutation(bool),
     Attr(NameIndex, Test),
     Spelling(Regex),
     Name(Regex),
@@ -152,6 +157,7 @@ pub enum Check {
     Result(Box<Pattern>),
     ProducedBy(Box<Pattern>),
     Operand(NameIndex, Pattern),
+    OptionalOperand(NameIndex, Pattern),
     Commutative(Box<[(NameIndex, Pattern); 2]>),
     AnyOperand(Box<Pattern>),
     Consumer(Box<Pattern>),
@@ -321,6 +327,8 @@ pub struct CaseTest {
     pub message: Option<Template>,
     /// Help there.
     pub help: Option<Template>,
+    /// Whether the match stays on the unit there, whatever the rule's effect.
+    pub stays: bool,
     /// Silent there.
     pub quiet: bool,
 }
