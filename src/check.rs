@@ -361,7 +361,7 @@ impl PlacementView for Placed<'_> {
         let node = self.of(function)?.node(node);
         if node.is_interior() {
             Some(Position::Interior)
-        } else if node.is_boundary() {
+        } else if node.is_boundary() && !node.at_edge {
             Some(Position::Boundary)
         } else {
             None

@@ -327,7 +327,12 @@ impl<'s> Solver<'s> {
     ) -> bool {
         let Some(((name, test), rest)) = fields.split_first() else { return self.run(next) };
         let rest = Goals { goal: Goal::Fields(rest, record), next };
-        let field = record.field(name);
+        // A list with nothing in it is as good as missing.
+        let field = record.field(name).filter(|field| match field {
+            Field::Nodes(nodes) => !nodes.is_empty(),
+            Field::Values(values) => !values.is_empty(),
+            _ => true,
+        });
         let test = match test {
             FieldTest::Optional(_) if field.is_none() => return self.run(Some(&rest)),
             FieldTest::Optional(test) => test,

@@ -92,7 +92,10 @@ impl Checker<'_> {
     /// The ops of a list of names.
     pub(super) fn ops(&mut self, names: &Names) -> OpSet {
         if names.len() == 1 && names[0].as_str() == "any" {
-            return self.vocabulary.all();
+            // Views are no work: who means them names them.
+            let mut all = self.vocabulary.all();
+            all.remove(&self.vocabulary.category("transparent"));
+            return all;
         }
         let mut set = OpSet::default();
         for name in names.iter() {

@@ -99,6 +99,13 @@ impl OpSet {
         }
     }
 
+    /// Takes all of another set out.
+    pub fn remove(&mut self, other: &OpSet) {
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            *word &= !other;
+        }
+    }
+
     /// Keeps what is in both.
     pub fn intersect(&mut self, other: &OpSet) {
         for (at, word) in self.0.iter_mut().enumerate() {
