@@ -28,6 +28,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 FORMATS = ["pt2", "decomp", "strict", "aimodel", "release", "mlpackage", "onnx"]
+STORED_UP_TO = 16_000  # torch stores members; larger archives are deflated here, to keep the folder small
 ROOMS = ["cases", "models", "mutations"]
 # Recorded in .aimodel debug info, hence neutral and the same for everybody.
 STAGE = Path(os.environ.get("ANELINT_STAGE", "/srv/anelint"))
@@ -57,14 +58,12 @@ class Neutral(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(Path(file).read_text(encoding="utf-8"), file, "exec"), module.__dict__)
 
 
-def stage():
+def stage(room):
     """A fresh copy of the case files in the neutral folder, which becomes the working folder."""
-    for room in ROOMS:
-        if (HERE / room).is_dir():
-            shutil.rmtree(STAGE / room, ignore_errors=True)
-            (STAGE / room).mkdir(parents=True)
-            for file in sorted((HERE / room).glob("*.py")):
-                shutil.copy(file, STAGE / room / file.name)
+    shutil.rmtree(STAGE / room, ignore_errors=True)
+    (STAGE / room).mkdir(parents=True)
+    for file in sorted((HERE / room).glob("*.py")):
+        shutil.copy(file, STAGE / room / file.name)
     os.chdir(STAGE)
     sys.meta_path.insert(0, Neutral())
 
@@ -210,7 +209,7 @@ def export_case(name, case, out, formats, report):
         program.example_inputs = samples if case.get("samples") else None
         torch.export.save(program, str(path))
         program.example_inputs = samples
-        if case.get("deflated"):
+        if path.stat().st_size > STORED_UP_TO and not case.get("samples"):
             with zipfile.ZipFile(path) as stored:
                 members = [(m, stored.read(m)) for m in stored.namelist()]
             with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as small:
@@ -240,8 +239,7 @@ def export_case(name, case, out, formats, report):
         if "mlpackage" in wanted:
             attempt("mlpackage", "mlpackage", lambda p: save_mlpackage(single, p))
         if "onnx" in wanted:
-            attempt("onnx", "onnx", lambda p: torch.onnx.export(
-                build(case, False), inputs(case, False), str(p), dynamo=True, external_data=False, verbose=False, dynamic_shapes=dynamic(case)))
+            attempt("onnx", "onnx", lambda p: torch.onnx.export(single, f=str(p), external_data=False, verbose=False))
     return done
 
 
@@ -287,21 +285,40 @@ def spans(case):
     return sorted(found.values())
 
 
-EXPECT = re.compile(r"#\s*expect(?:\[[\w-]+\])?:")
+COMMENT = re.compile(r"#\s*expect(-[a-z]+)?(\[[a-z-]+\])?: (.*)$")
+ITEM = re.compile(r"(?:[A-Z]{3}\d{3})(?:\|[A-Z]{3}\d{3})*\??(?:=(?:error|warning|advice))?(?: x\d+)?(?: `(?P<text>[^`]+)`)?$")
+KINDS = {None, "-related", "-case", "-not", "-unit"}
 
 
-def untraced(case, where, plain):
-    """Expected places that the trace does not name: a slip of the author, found at once."""
+def slips(where, plain):
+    """Slips of the author in the comments of a case: grammar, a text that is not on the line, and an
+    expectation on a line that no node of the plain graph names."""
     with zipfile.ZipFile(plain) as archive:
-        text = archive.read(next(n for n in archive.namelist() if n.endswith("models/model.json"))).decode()
-    recorded = set(re.findall(r'File \\"((?:cases|models|mutations)/\w+\.py)\\", line (\d+)', text))
-    missing = []
+        trace = archive.read(next(n for n in archive.namelist() if n.endswith("models/model.json"))).decode()
+    recorded = set(re.findall(r'File \\"((?:cases|models|mutations)/\w+\.py)\\", line (\d+)', trace))
     for file, first, last in where:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
         for number in range(first, last + 1):
-            if EXPECT.search(lines[number - 1]) and (file, str(number)) not in recorded:
-                missing.append(f"{file}:{number}")
-    return missing
+            line = lines[number - 1]
+            found = COMMENT.search(line)
+            if not found:
+                continue
+            kind, _, rest = found.groups()
+            place = f"{file}:{number}"
+            if kind not in KINDS:
+                yield f"{place} expect{kind}: unknown"
+            if kind == "-unit":
+                continue
+            if kind is None and (file, str(number)) not in recorded:
+                yield f"{place} has an expectation, but no node of the plain graph names it"
+            for part in rest.split("; "):
+                form, _, items = part.rpartition(": ") if part.split(": ")[0] in FORMATS else ("", "", part)
+                for item in re.split(r", (?=[A-Z]{3}\d)", items):
+                    parsed = ITEM.match(item)
+                    if item != "-" and not parsed:
+                        yield f"{place} cannot read {item!r}"
+                    elif item != "-" and parsed["text"] and parsed["text"] not in line[: found.start()]:
+                        yield f"{place} {parsed['text']!r} is not on the line"
 
 
 def neutral(out, name):
@@ -330,7 +347,7 @@ def main():
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
-    stage()
+    stage(arguments.room)
     import torch
 
     torch.set_num_threads(1)
@@ -382,8 +399,8 @@ def main():
             where = spans(case)
             plain = out / f"{name}.pt2"
             if plain.exists():
-                for place in untraced(case, where, plain):
-                    print("WARN", name, place, "has an expectation, but no node of the plain graph names it")
+                for slip in slips(where, plain):
+                    print("WARN", name, slip)
             for hit in neutral(out, name):
                 print("WARN", hit)
             suffix = {"decomp": "decomp.pt2", "strict": "strict.pt2", "release": "release.aimodel"}

@@ -57,7 +57,7 @@ MUTANTS = {
     "softmax_axis": ("CleanBlock", "ANE015", [(PROBS, "        probs = (scores + mask).softmax(dim=-1)\n"), (ATTEND, MARKED)]),
     "softmax_fp32": ("CleanBlock", "ANE003", [(PROBS, "        probs = (scores + mask).softmax(dim=1, dtype=torch.float32).to(v.dtype)\n"), (ATTEND, MARKED)]),
     "scale_attribute": ("CleanBlock", "ANE001", [(SCALE, "        self.scale = torch.tensor(D**-0.5)\n\n    def attend"), (ATTEND, MARKED)]),
-    "norm_ones": ("CleanBlock", "ANE001", [(NORM, "        return (x * torch.rsqrt(mean_square + self.eps) * (torch.ones(1) + self.weight)).to(x.dtype)§\n")]),
+    "norm_ones": ("CleanBlock", "ANE001; aimodel: ANE001|ANE003", [(NORM, "        return (x * torch.rsqrt(mean_square + self.eps) * (torch.ones(1) + self.weight)).to(x.dtype)§\n")]),
     "residual_literal": ("CleanBlock", "ANE001", [(LAST, "        return x + self.mlp(self.post_norm(x)) * torch.tensor(0.5)§\n")]),
     "norm_fp32": ("CleanBlock", "ANE003", [("        mean_square = (x * x).mean(dim=1, keepdim=True)\n", "        mean_square = x.float().square().mean(dim=1, keepdim=True).to(x.dtype)§\n")]),
     "pooling_fp32": ("CleanBlock", "ANE003", [(LAST, "        x = x + self.mlp(self.post_norm(x))\n        return x * x.float().mean(dim=3, keepdim=True).to(x.dtype)§\n")]),
@@ -80,7 +80,7 @@ MUTANTS = {
     "topk": ("CleanBlock", "ANE025=error", [(FIRST, FIRST + "        x = x * torch.topk(x, 4, dim=1).values.mean(dim=1, keepdim=True)§\n")]),
     "argmax": ("CleanBlock", "ANE023=error", [(FIRST, FIRST + "        x = x * x.argmax(dim=1, keepdim=True).to(x.dtype)§\n")]),
     "cumsum": ("CleanBlock", "ANE023=error", [(FIRST, FIRST + "        x = x + torch.cumsum(x, dim=3)§\n")]),
-    "cond": ("CleanBlock", "ANE026", [(FIRST, FIRST + "        x = torch.cond(x.amax() > 4.0, lambda h: h * 0.5, lambda h: h + 0.5, (x,))§\n")]),
+    "cond": ("CleanBlock", "ANE026", [(FIRST, FIRST + "        x = torch.cond(x.abs().max() < 4.0, lambda h: torch.tanh(h), lambda h: torch.relu(h), (x,))§\n")]),
     "softplus": ("CleanBlock", "ANE041", [(SILU, "        gate = torch.log(1.0 + torch.exp(self.gate_proj(x)))§\n        return self.down_proj(gate * up)\n")]),
     "glu": ("CleanBlock", "ANE061; decomp: ANE003; aimodel: ANE003", [(SILU, "        return self.down_proj(F.glu(torch.cat([self.gate_proj(x), up], dim=1), dim=1))§\n")]),
     "overflow": ("CleanBlock", "ANE040", [(LAST, "        return x + torch.sigmoid(self.mlp(self.post_norm(x))) * 70000.0§\n")]),
@@ -137,7 +137,7 @@ def needed(source, name):
 
 
 def write(name, module, source, inputs, more):
-    case = ", ".join([f'"make": {module}', f'"inputs": {inputs!r}', '"deflated": True, "mlpackage": False, "onnx": False', *(f"{k!r}: {v!r}" for k, v in more.items())])
+    case = ", ".join([f'"make": {module}', f'"inputs": {inputs!r}', '"mlpackage": False, "onnx": False', *(f"{k!r}: {v!r}" for k, v in more.items())])
     text = source.rstrip("\n") + f'\n\n\nCASES = {{"mutant_{name}": {{{case}}}}}\n'
     (HERE / "mutations" / f"{name}.py").write_text(text, encoding="utf-8")
 

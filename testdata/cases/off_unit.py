@@ -96,10 +96,20 @@ class MaxInsteadOfTopK(Conv):
 
 
 class CondInside(Conv):
+    def __init__(self):
+        super().__init__()
+        self.heavy = nn.Conv2d(C, C, 1)
+
     def forward(self, x, threshold):
+        def deep(h):
+            return torch.tanh(self.heavy(h))
+
+        def skip(h):
+            return F.relu(h)
+
         x = F.relu(self.stem(x))
-        loud = x.amax() > threshold.squeeze()
-        x = torch.cond(loud, lambda h: h * 0.5, lambda h: h + 1.0, (x,))  # expect: ANE026
+        quiet = x.abs().max() < threshold.squeeze()
+        x = torch.cond(quiet, skip, deep, (x,))  # expect: ANE026
         return F.relu(self.tail(x))
 
 
@@ -181,7 +191,7 @@ class IntegerIndices(Conv):
     """Index arithmetic that folds."""
 
     def forward(self, x):  # expect-not: ANE024
-        order = (torch.arange(32) * 3 + 1) % 32
+        order = 31 - torch.arange(32)
         return F.relu(self.tail(F.relu(self.stem(x))[:, :, :, order]))
 
 

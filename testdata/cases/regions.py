@@ -3,7 +3,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-C, HEADS, S = 64, 2, 32
+C, HEADS, S = 32, 2, 32
 D = C // HEADS
 
 
@@ -89,7 +89,7 @@ class OffOnlyAtTheEdges(nn.Module):
 
 SLIM = {"mlpackage": False, "onnx": False}
 CASES = {
-    "regions_many": {"make": EncoderManyRegions, "inputs": ["f[1,64,1,32]"]},
-    "regions_one": {"make": EncoderOneRegion, "inputs": ["f[1,64,1,32]"]},
+    "regions_many": {"make": EncoderManyRegions, "inputs": ["f[1,32,1,32]"]},
+    "regions_one": {"make": EncoderOneRegion, "inputs": ["f[1,32,1,32]"]},
     "regions_edges": {"make": OffOnlyAtTheEdges, "inputs": ["i64[1,32]<97"]},
 }

@@ -151,14 +151,16 @@ class TrigWithoutRope(nn.Module):
         return torch.sin(self.conv(x) * 3.0) + x
 
 
-class SplitAcrossHeads(nn.Module):
-    """The halves are those of all heads together."""
-
+class QueriesAndKeys(nn.Module):
     def __init__(self, dim=64, heads=2):
         super().__init__()
         self.heads = heads
         self.q_proj = nn.Conv2d(dim, dim, 1)
         self.k_proj = nn.Conv2d(dim, dim, 1)
+
+
+class SplitAcrossHeads(QueriesAndKeys):
+    """The halves are those of all heads together."""
 
     def rotate(self, x, cos, sin):
         x1, x2 = x.chunk(2, dim=1)  # expect-related: ANE020
@@ -174,7 +176,7 @@ class SplitAcrossHeads(nn.Module):
         return torch.cat(out, dim=1)
 
 
-class SplitInsideHeads(SplitAcrossHeads):
+class SplitInsideHeads(QueriesAndKeys):
     """The workaround: one head at a time."""
 
     def forward(self, x, cos, sin):  # expect-not: ANE020

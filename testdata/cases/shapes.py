@@ -13,9 +13,9 @@ class SpaceToDepth(nn.Module):
 
     def forward(self, x):
         b, c, h, w = x.shape
-        x = F.relu(x).view(b, c, h // 2, 2, w // 2, 2)  # expect: ANE007=error
+        x = F.relu(x).view(b, c, h // 2, 2, w // 2, 2)  # expect: ANE007?
         x = x.permute(0, 3, 5, 1, 2, 4)  # expect: ANE007=error
-        return F.relu(self.conv(x.reshape(b, 4 * c, h // 2, w // 2)))
+        return F.relu(self.conv(x.reshape(b, 4 * c, h // 2, w // 2)))  # expect: ANE007?
 
 
 class SpaceToDepthOneLine(nn.Module):

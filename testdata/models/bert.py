@@ -16,9 +16,9 @@ class SentenceEncoder(nn.Module):
         self.bert = BertModel(config, add_pooling_layer=False)
 
     def forward(self, input_ids, attention_mask):
-        hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state  # expect: ANE006=error, ANE021
         keep = attention_mask.unsqueeze(-1).float()
-        pooled = (hidden.float() * keep).sum(dim=1) / keep.sum(dim=1).clamp(min=1e-9)
+        pooled = (hidden.float() * keep).sum(dim=1) / keep.sum(dim=1).clamp(min=1e-9)  # expect: ANE003
         return nn.functional.normalize(pooled, dim=-1)
 
 

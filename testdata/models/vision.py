@@ -16,8 +16,8 @@ class ImageEncoder(nn.Module):
         self.project = nn.Linear(64, 32)
 
     def forward(self, pixel_values):
-        hidden = self.vit(pixel_values=pixel_values).last_hidden_state
-        return self.project(hidden[:, 0])
+        hidden = self.vit(pixel_values=pixel_values).last_hidden_state  # expect: ANE006=error
+        return self.project(hidden[:, 0])  # expect: ANE006=advice `self.project(hidden[:, 0])`
 
 
 class Classifier(nn.Module):
@@ -29,7 +29,7 @@ class Classifier(nn.Module):
         self.net = ConvNextForImageClassification(config)
 
     def forward(self, pixel_values):
-        return self.net(pixel_values=pixel_values).logits
+        return self.net(pixel_values=pixel_values).logits  # expect: ANE006=error
 
 
 CASES = {

@@ -98,4 +98,4 @@ class CleanDecoder(nn.Module):
         return self.norm(x), torch.stack(new_keys), torch.stack(new_values)
 
 
-CASES = {"mutant_clean_decoder": {"make": CleanDecoder, "inputs": ['f[1,32,1,32]', 'f[2,1,32,1,32]', 'f[2,1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'f[1,64,1,32]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_clean_decoder": {"make": CleanDecoder, "inputs": ['f[1,32,1,32]', 'f[2,1,32,1,32]', 'f[2,1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'f[1,64,1,32]'], "mlpackage": False, "onnx": False}}

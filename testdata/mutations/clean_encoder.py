@@ -49,4 +49,4 @@ class CleanEncoder(nn.Module):
         return x + self.fc2(F.gelu(self.fc1(self.norm2(x))))
 
 
-CASES = {"mutant_clean_encoder": {"make": CleanEncoder, "inputs": ['f[1,3,32,64]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_clean_encoder": {"make": CleanEncoder, "inputs": ['f[1,3,32,64]'], "mlpackage": False, "onnx": False}}

@@ -92,4 +92,4 @@ class CleanStateful(nn.Module):
         return x + self.mlp(self.post_norm(x))
 
 
-CASES = {"mutant_clean_stateful": {"make": CleanStateful, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'f[1,64,1,32]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_clean_stateful": {"make": CleanStateful, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'f[1,64,1,32]'], "mlpackage": False, "onnx": False}}

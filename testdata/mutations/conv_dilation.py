@@ -27,4 +27,4 @@ class CleanVision(nn.Module):
         return self.head(x).flatten(1)
 
 
-CASES = {"mutant_conv_dilation": {"make": CleanVision, "inputs": ['f[1,3,32,64]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_conv_dilation": {"make": CleanVision, "inputs": ['f[1,3,32,64]'], "mlpackage": False, "onnx": False}}

@@ -81,4 +81,4 @@ class CleanBlock(nn.Module):
         return x + self.mlp(self.post_norm(x))
 
 
-CASES = {"mutant_embedding_inside": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'i64[1,32]<16'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_embedding_inside": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'i64[1,32]<16'], "mlpackage": False, "onnx": False}}

@@ -79,4 +79,4 @@ class CleanBlock(nn.Module):
         return x + self.mlp(self.post_norm(x))
 
 
-CASES = {"mutant_glu": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_glu": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]'], "mlpackage": False, "onnx": False}}

@@ -79,4 +79,4 @@ class CleanBlock(nn.Module):  # expect-case: ANE008=warning
         return x + self.mlp(self.post_norm(x))
 
 
-CASES = {"mutant_last_dim": {"make": CleanBlock, "inputs": ['f[1,64,1,33]', 'f[1,32,1,33]', 'f[1,32,1,33]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_last_dim": {"make": CleanBlock, "inputs": ['f[1,64,1,33]', 'f[1,32,1,33]', 'f[1,32,1,33]'], "mlpackage": False, "onnx": False}}

@@ -17,7 +17,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         mean_square = (x * x).mean(dim=1, keepdim=True)
-        return (x * torch.rsqrt(mean_square + self.eps) * (torch.ones(1) + self.weight)).to(x.dtype)  # expect: ANE001
+        return (x * torch.rsqrt(mean_square + self.eps) * (torch.ones(1) + self.weight)).to(x.dtype)  # expect: ANE001; aimodel: ANE001|ANE003
 
 
 def rotate(x, cos, sin):
@@ -79,4 +79,4 @@ class CleanBlock(nn.Module):
         return x + self.mlp(self.post_norm(x))
 
 
-CASES = {"mutant_norm_ones": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_norm_ones": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]'], "mlpackage": False, "onnx": False}}

@@ -28,4 +28,4 @@ class CleanVision(nn.Module):
         return self.head(x).flatten(1)
 
 
-CASES = {"mutant_pool_kernel": {"make": CleanVision, "inputs": ['f[1,3,32,64]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_pool_kernel": {"make": CleanVision, "inputs": ['f[1,3,32,64]'], "mlpackage": False, "onnx": False}}

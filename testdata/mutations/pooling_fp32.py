@@ -80,4 +80,4 @@ class CleanBlock(nn.Module):
         return x * x.float().mean(dim=3, keepdim=True).to(x.dtype)  # expect: ANE003
 
 
-CASES = {"mutant_pooling_fp32": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_pooling_fp32": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]'], "mlpackage": False, "onnx": False}}

@@ -80,4 +80,4 @@ class CleanBlock(nn.Module):
         return x.view(4, 4, 2, 2, 4, 4).permute(5, 4, 3, 2, 1, 0).reshape(1, C, 1, S)  # expect: ANE007=error
 
 
-CASES = {"mutant_rank6": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_rank6": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]'], "mlpackage": False, "onnx": False}}

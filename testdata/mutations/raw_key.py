@@ -99,4 +99,4 @@ class CleanDecoder(nn.Module):  # expect-case: ANE011
         return self.norm(x), torch.stack(new_keys), torch.stack(new_values)
 
 
-CASES = {"mutant_raw_key": {"make": CleanDecoder, "inputs": ['f[1,32,1,32]', 'f[2,1,32,1,32]', 'f[2,1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'f[1,64,1,32]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_raw_key": {"make": CleanDecoder, "inputs": ['f[1,32,1,32]', 'f[2,1,32,1,32]', 'f[2,1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'f[1,64,1,32]'], "mlpackage": False, "onnx": False}}

@@ -81,4 +81,4 @@ class CleanBlock(nn.Module):
         return x + self.mlp(self.post_norm(x))
 
 
-CASES = {"mutant_rope_gather": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'i64[1,32]<64', 'f[1,16,1,32]'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_rope_gather": {"make": CleanBlock, "inputs": ['f[1,32,1,32]', 'i64[1,32]<64', 'f[1,16,1,32]'], "mlpackage": False, "onnx": False}}

@@ -95,4 +95,4 @@ class CleanStateful(nn.Module):
         return x + self.mlp(self.post_norm(x))
 
 
-CASES = {"mutant_write_position": {"make": CleanStateful, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'f[1,64,1,32]', 'i64[1]=3'], "deflated": True, "mlpackage": False, "onnx": False}}
+CASES = {"mutant_write_position": {"make": CleanStateful, "inputs": ['f[1,32,1,32]', 'f[1,16,1,32]', 'f[1,16,1,32]', 'f[1,64,1,32]', 'i64[1]=3'], "mlpackage": False, "onnx": False}}
