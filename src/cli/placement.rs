@@ -133,7 +133,7 @@ pub fn why(arguments: WhyArguments) -> Result<ExitCode, Failure> {
 fn named(program: &Program, function: FunctionId, name: &str) -> Vec<NodeId> {
     let function = program.function(function);
     let Some(name) = program.names.find(name) else { return Vec::new() };
-    function
+    let mut found: Vec<NodeId> = function
         .nodes()
         .filter(|(id, node)| {
             node.name == name
@@ -141,7 +141,13 @@ fn named(program: &Program, function: FunctionId, name: &str) -> Vec<NodeId> {
                 || function.stored(*id).iter().any(|(stored, _)| *stored == name)
         })
         .map(|(id, _)| id)
-        .collect()
+        .collect();
+    // An output is often named like the op that makes it: the op is meant.
+    let is_op = |id: &NodeId| function.node(*id).kind == NodeKind::Op;
+    if found.iter().any(is_op) {
+        found.retain(is_op);
+    }
+    found
 }
 
 fn no_such_node(program: &Program, placements: &[(FunctionId, Placement)], name: &str) -> Failure {

@@ -172,6 +172,16 @@ fn left_behind(
         placed.verdict.eligible == Some(true) && placed.predicted == Some(false)
     });
     let ties = of(&|id| placement.node(id).tie);
+    let mut cut: Vec<NodeId> =
+        placement.cuts.iter().flat_map(|cut| cut.nodes.iter().copied()).collect();
+    cut.sort_unstable();
+    let pulling = kinds(function, &|id| {
+        let placed = placement.node(id);
+        placed.is_interior() && cut.binary_search(&id).is_err()
+    });
+    if let Some((count, kinds)) = pulling {
+        let _ = writeln!(text, "  not eligible, with too little on one side: {count} ({kinds})");
+    }
     if left > 0 {
         let _ = writeln!(
             text,
@@ -186,10 +196,24 @@ fn left_behind(
 
 /// Off-unit ops that cut nothing.
 fn boundary(text: &mut String, function: &Function, placement: &Placement) {
+    let Some((count, kinds)) = kinds(function, &|id| placement.node(id).is_boundary()) else {
+        return;
+    };
+    let _ = writeln!(
+        text,
+        "  off the unit at the start or the end, cutting nothing: {count} ({kinds})"
+    );
+    if placement.eligible > 0 {
+        let _ = writeln!(text, "    the host may do these before or after the graph");
+    }
+}
+
+/// How many ops are so, and of which kinds: `3 ops`, `cast ×2, gather ×1`.
+fn kinds(function: &Function, wanted: &dyn Fn(NodeId) -> bool) -> Option<(String, String)> {
     let mut kinds: Vec<(&str, usize)> = Vec::new();
     let mut count = 0;
     for (id, node) in function.nodes() {
-        if !function.is_work(id) || !placement.node(id).is_boundary() {
+        if !function.is_work(id) || !wanted(id) {
             continue;
         }
         count += 1;
@@ -198,21 +222,10 @@ fn boundary(text: &mut String, function: &Function, placement: &Placement) {
             None => kinds.push((node.op.name(), 1)),
         }
     }
-    if count == 0 {
-        return;
-    }
     kinds.sort_by_key(|&(name, n)| (std::cmp::Reverse(n), name));
     let shown: Vec<String> = kinds.iter().take(6).map(|(name, n)| format!("{name} ×{n}")).collect();
     let more = if kinds.len() > 6 { ", …" } else { "" };
-    let _ = writeln!(
-        text,
-        "  off the unit at the start or the end, cutting nothing: {} ({}{more})",
-        counted(count, "op"),
-        shown.join(", ")
-    );
-    if placement.eligible > 0 {
-        let _ = writeln!(text, "    the host may do these before or after the graph");
-    }
+    (count > 0).then(|| (counted(count, "op"), shown.join(", ") + more))
 }
 
 fn ranking(text: &mut String, report: &PlacementReport<'_>, id: FunctionId, placement: &Placement) {
@@ -232,11 +245,12 @@ fn ranking(text: &mut String, report: &PlacementReport<'_>, id: FunctionId, plac
         let Some(group) = placement.groups.get(step.group as usize) else { continue };
         let _ = writeln!(
             text,
-            "    {}. {} → {} · {}",
+            "    {}. {} → {} · {} · {}",
             at + 1,
             step.regions_before,
             step.regions_after,
-            cause(report, id, placement, group)
+            cause(report, id, placement, group),
+            counted(group.nodes.len(), "op")
         );
         let alternative = &placement.reason(group.reason).alternative;
         if let Some(line) = alternative.lines().next().filter(|line| !line.is_empty()) {
@@ -252,7 +266,7 @@ fn ranking(text: &mut String, report: &PlacementReport<'_>, id: FunctionId, plac
     let _ = writeln!(text, "  a boundary: {BOUNDARY_COST}");
 }
 
-/// `ANE003 works on f32 · model.py:12 · 3 ops`.
+/// `ANE003 works on f32 · model.py:12`.
 fn cause(
     report: &PlacementReport<'_>,
     id: FunctionId,
@@ -279,7 +293,6 @@ fn cause(
             }
         }
     }
-    let _ = write!(text, " · {}", counted(group.nodes.len(), "op"));
     text
 }
 
@@ -367,7 +380,7 @@ pub fn why_text(
         let _ = write!(text, ", region {} of {}", region + 1, placement.regions.len());
     }
     if placed.at_edge {
-        let _ = write!(text, ", at the edge of the function: takes its neighbour's unit");
+        let _ = write!(text, ", at the edge of the function: never a cut");
     } else if placed.is_interior() {
         let fewer = placement.regions_added(function, &[node]);
         let _ = write!(
