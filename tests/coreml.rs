@@ -255,3 +255,44 @@ fn mistakes_in_text_are_named_with_their_place() {
         .unwrap_err();
     assert!(error.message.contains("values nest deeper"), "{error}");
 }
+
+/// Packages carry no source lines: those beside the exported program of the same model borrow them.
+#[test]
+fn ops_borrow_the_lines_of_the_exported_program_beside_the_package() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/cases/out");
+    let mut packages: Vec<PathBuf> =
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    packages.retain(|path| path.extension().is_some_and(|e| e == "mlpackage"));
+    packages.sort();
+    let (mut ops, mut placed, mut softmaxes) = (0, 0, 0);
+    for package in packages.iter().filter(|path| path.with_extension("pt2").is_file()) {
+        let program = read(package, ReadOptions::default()).unwrap();
+        assert!(
+            program.notes.iter().any(|note| note.starts_with("source lines from")),
+            "{}: {:?}",
+            package.display(),
+            program.notes
+        );
+        for function in &program.functions {
+            for (id, node) in function.nodes().filter(|(_, node)| node.kind == NodeKind::Op) {
+                if function.node(id).op.category() == anelint::graph::Category::Compression {
+                    continue;
+                }
+                ops += 1;
+                let provenance = program.sources.get(node.provenance);
+                let frames: Vec<&str> =
+                    program.sources.frames(provenance.stack).map(|f| program.text(f.text)).collect();
+                placed += usize::from(!frames.is_empty());
+                if program.text(node.spelling) == "softmax" {
+                    softmaxes += 1;
+                    // Recorded at the call of `forward` that holds it, when a helper does.
+                    let fits = frames.iter().any(|line| line.contains("softmax"))
+                        || frames.iter().any(|line| line.contains("att"));
+                    assert!(fits, "{}: {frames:?}", package.display());
+                }
+            }
+        }
+    }
+    assert!(ops > 200 && softmaxes > 5, "{ops} ops, {softmaxes} softmaxes");
+    assert!(placed * 100 >= ops * 99, "{placed} of {ops} ops have a line");
+}

@@ -183,6 +183,13 @@ impl Function {
         &self.graph[NodeIndex::new(id.0 as usize)]
     }
 
+    /// Says where a node comes from: for graphs that carry no source lines and borrow them.
+    pub(crate) fn set_provenance(&mut self, id: NodeId, provenance: ProvenanceId) {
+        if let Some(node) = self.graph.node_weight_mut(NodeIndex::new(id.0 as usize)) {
+            node.provenance = provenance;
+        }
+    }
+
     /// The petgraph underneath: nodes by program order, one edge per use.
     pub fn graph(&self) -> &DiGraph<Node, Use, u32> {
         &self.graph

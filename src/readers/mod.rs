@@ -9,9 +9,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::graph::Program;
+use crate::graph::{Format, Program};
 
 pub mod aimodel;
+mod borrow;
 mod compute_plan;
 pub mod core_ai;
 mod coreml;
@@ -25,6 +26,7 @@ pub mod normalize;
 mod pt2;
 pub mod source;
 
+pub use borrow::{Borrowed, borrow_lines};
 pub use compute_plan::read_compute_plan;
 
 /// Why a file could not be read.
@@ -83,5 +85,43 @@ pub struct ReadOptions {
 /// # Errors
 /// [`ReadError`] if the path is no model that this program knows, or the file is broken.
 pub fn read(path: &Path, options: ReadOptions) -> Result<Program, ReadError> {
-    detect::read(path, options)
+    let mut program = detect::read(path, options)?;
+    if let Some(beside) = exported_beside(path, program.format) {
+        match detect::read(&beside, options) {
+            Ok(source) => lend(&mut program, &source),
+            Err(error) => program.notes.push(format!(
+                "no source lines from `{}`: {error}",
+                beside.file_name().unwrap_or_default().to_string_lossy()
+            )),
+        }
+    }
+    Ok(program)
+}
+
+/// The exported program of the same model beside a Core ML model, which carries no source lines.
+fn exported_beside(path: &Path, format: Format) -> Option<PathBuf> {
+    if !matches!(format, Format::MlPackage | Format::MlModel | Format::MlModelC | Format::Mil) {
+        return None;
+    }
+    let name = path.file_name()?.to_str()?;
+    // `model.mlpackage`, or `model.fp16.mlpackage` beside `model.pt2`.
+    let mut stem = name;
+    while let Some((shorter, _)) = stem.rsplit_once('.') {
+        stem = shorter;
+        let beside = path.with_file_name(format!("{stem}.pt2"));
+        if beside.is_file() {
+            return Some(beside);
+        }
+    }
+    None
+}
+
+/// Gives the program the lines of an exported program, and notes how many ops got one.
+pub fn lend(program: &mut Program, source: &Program) {
+    let borrowed = borrow_lines(program, source);
+    let name = source.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    program.notes.push(format!(
+        "source lines from `{name}`: {} of {} ops matched, {} more by their neighbours",
+        borrowed.matched, borrowed.ops, borrowed.near
+    ));
 }

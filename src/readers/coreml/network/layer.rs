@@ -26,6 +26,7 @@ pub(super) struct Layer {
 /// A parameter.
 #[derive(Debug, Clone)]
 pub(super) enum Param {
+    Flag(bool),
     Ints(Vec<i64>),
     Floats(Vec<f64>),
     Text(String),
@@ -131,8 +132,11 @@ impl Layer {
         }
     }
 
-    /// One whole number.
+    /// One whole number, or a flag as one.
     pub fn int(&self, name: &str) -> Option<i64> {
+        if let Some(Param::Flag(flag)) = self.param(name) {
+            return Some(i64::from(*flag));
+        }
         self.ints(name)?.first().copied()
     }
 
@@ -234,6 +238,10 @@ fn value(
             if let Some((_, word)) = words.iter().find(|(n, _)| *n == number) {
                 params.push((field.name, Param::Word(word)));
             }
+        }
+        (Kind::Bool, WireType::Varint) if !field.repeated => {
+            let flag = decode_varint(bytes)? != 0;
+            params.push((field.name, Param::Flag(flag)));
         }
         (Kind::Signed | Kind::Unsigned | Kind::Bool, WireType::Varint) => {
             let number = decode_varint(bytes)? as i64;

@@ -245,6 +245,7 @@ impl<'a, 'w> Network<'a, 'w> {
             let canonical = spelling.and_then(|s| s.canonical(stored)).unwrap_or(stored);
             let name = self.program.names.intern(canonical);
             let attr = match param {
+                Param::Flag(flag) => Attr::Bool(*flag),
                 Param::Weights(dtype, bytes) => {
                     let dims = (canonical == "weight").then(|| matrix.clone()).flatten();
                     let value = self.weight(*dtype, std::mem::take(bytes), node.name, dims);
@@ -341,6 +342,7 @@ impl<'a, 'w> Network<'a, 'w> {
             self.open();
             self.layers(network.layers, first)?;
             let name = self.program.names.intern(&format!("{}/{which}", layer.name));
+            self.branch_outputs(operand);
             let frame = self.close(name, FunctionRole::Branch { parent });
             node.bodies.push(FunctionId((first + frame.slot) as u32));
             for name in frame.captured {
@@ -354,6 +356,24 @@ impl<'a, 'w> Network<'a, 'w> {
         written.sort_unstable_by_key(|name| name.0);
         written.dedup();
         Ok(written)
+    }
+}
+
+impl Network<'_, '_> {
+    /// What a branch writes and does not read itself is what it gives out.
+    fn branch_outputs(&mut self, operand: Name) {
+        let frame = self.frame();
+        let used = frame.draft.use_counts();
+        let mut written = frame.written.clone();
+        written.dedup();
+        for name in written {
+            let Some(&value) = frame.scope.get(&name) else { continue };
+            if used.get(value.0 as usize).is_some_and(|count| *count == 0) {
+                let mut node = DraftNode::new(NodeKind::Output, name);
+                node.operands.push((operand, value));
+                frame.draft.push(node);
+            }
+        }
     }
 }
 
