@@ -280,8 +280,11 @@ fn ops_borrow_the_lines_of_the_exported_program_beside_the_package() {
                 }
                 ops += 1;
                 let provenance = program.sources.get(node.provenance);
-                let frames: Vec<&str> =
-                    program.sources.frames(provenance.stack).map(|f| program.text(f.text)).collect();
+                let frames: Vec<&str> = program
+                    .sources
+                    .frames(provenance.stack)
+                    .map(|f| program.text(f.text))
+                    .collect();
                 placed += usize::from(!frames.is_empty());
                 if program.text(node.spelling) == "softmax" {
                     softmaxes += 1;

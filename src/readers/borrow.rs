@@ -328,8 +328,7 @@ fn shape(program: &Program, function: &Function, id: NodeId) -> Option<Vec<Optio
 /// Whether two shapes may be one: same rank, and no dim that differs where both are numbers.
 fn same_shape(a: Option<&[Option<u64>]>, b: Option<&[Option<u64>]>) -> bool {
     let (Some(a), Some(b)) = (a, b) else { return false };
-    a.len() == b.len()
-        && a.iter().zip(b).all(|(a, b)| a.is_none() || b.is_none() || a == b)
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_none() || b.is_none() || a == b)
 }
 
 /// Takes a provenance over from another program.
