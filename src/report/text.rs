@@ -50,7 +50,9 @@ pub fn write(report: &CheckReport, options: TextOptions, out: &mut dyn Write) ->
             write_finding(report, input, finding, options, out)?;
         }
     }
-    if !report.errors.is_empty() && !options.quiet {
+    // Findings end with a blank line of their own.
+    let gap = |last: Option<&InputReport>| last.is_some_and(|input| input.findings.is_empty());
+    if !report.errors.is_empty() && !options.quiet && gap(report.inputs.last()) {
         writeln!(out)?;
     }
     for error in &report.errors {
@@ -58,6 +60,9 @@ pub fn write(report: &CheckReport, options: TextOptions, out: &mut dyn Write) ->
     }
     if options.quiet {
         return Ok(());
+    }
+    if !report.errors.is_empty() && !report.inputs.is_empty() {
+        writeln!(out)?;
     }
     // The end of a long report says again what its start has scrolled away.
     for input in report.inputs.iter().filter(|input| !input.findings.is_empty()) {
