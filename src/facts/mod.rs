@@ -19,6 +19,7 @@ mod fold;
 mod kv_cache;
 mod literals;
 mod masks;
+mod norms;
 mod range;
 mod record;
 mod rope;
@@ -119,6 +120,7 @@ impl<'p> Facts<'p> {
                 "f32-island" => dtype_islands::records(&view),
                 "literal" => literals::records(&view),
                 "kv-cache" => kv_cache::records(&view),
+                "norm" => norms::records(&view),
                 "mask-source" => masks::records(&view),
                 "attention" => attention::records(&view),
                 "rope" => rope::records(&view),
