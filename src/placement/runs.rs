@@ -240,3 +240,103 @@ fn later(a: [u32; 2], b: [u32; 2]) -> [u32; 2] {
     };
     [pick(a[0], b[0]), pick(a[1], b[1])]
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use crate::graph::{DType, Draft, DraftNode, FunctionRole, Name, NodeKind, ShapeId};
+    use proptest::prelude::*;
+
+    /// A graph of ops and nothing else: node `n` uses the nodes before it that `edges` names.
+    fn graph(nodes: &[(Colour, Vec<usize>)]) -> (Function, Vec<Colour>) {
+        let mut draft = Draft::default();
+        for (at, (_, from)) in nodes.iter().enumerate() {
+            let mut node = DraftNode::new(NodeKind::Op, Name::EMPTY);
+            node.results.push((Name::EMPTY, DType::F16, ShapeId::SCALAR, None));
+            node.operands =
+                from.iter().filter(|&&n| n < at).map(|&n| (Name::EMPTY, (n as u32, 0))).collect();
+            draft.push(node);
+        }
+        let function = draft.freeze(Name::EMPTY, Name::EMPTY, FunctionRole::Entry);
+        (function, nodes.iter().map(|(colour, _)| *colour).collect())
+    }
+
+    fn colour() -> impl Strategy<Value = Colour> {
+        prop_oneof![
+            3 => Just(Colour::On),
+            1 => Just(Colour::Off(0)),
+            1 => Just(Colour::Off(1)),
+            1 => Just(Colour::Off(2)),
+            1 => Just(Colour::Neutral),
+        ]
+    }
+
+    fn graphs(most: usize) -> impl Strategy<Value = Vec<(Colour, Vec<usize>)>> {
+        prop::collection::vec((colour(), prop::collection::vec(0..most, 0..3)), 1..most)
+    }
+
+    /// The fewest switches of any order at all, by trying every set of nodes done so far.
+    fn fewest_switches(function: &Function, colours: &[Colour]) -> u32 {
+        let n = colours.len();
+        let before: Vec<usize> = function
+            .node_ids()
+            .map(|id| {
+                function
+                    .operands(id)
+                    .iter()
+                    .fold(0, |set, operand| set | 1 << function.producer(operand.value).0)
+            })
+            .collect();
+        // By set of nodes done and unit of the last coloured one (0 none, 1 on, 2 off).
+        let mut best = vec![[u32::MAX; 3]; 1 << n];
+        best[0][0] = 0;
+        for done in 0..1usize << n {
+            for last in 0..3 {
+                let cost = best[done][last];
+                if cost == u32::MAX {
+                    continue;
+                }
+                for next in
+                    (0..n).filter(|&next| done & 1 << next == 0 && before[next] & !done == 0)
+                {
+                    let (unit, more) = match colours[next] {
+                        Colour::On => (1, u32::from(last == 2)),
+                        Colour::Off(_) => (2, u32::from(last == 1)),
+                        _ => (last, 0),
+                    };
+                    let slot = &mut best[done | 1 << next][unit];
+                    *slot = (*slot).min(cost + more);
+                }
+            }
+        }
+        best[(1 << n) - 1].iter().copied().min().unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_order_has_fewer_switches(nodes in graphs(9)) {
+            let (function, colours) = graph(&nodes);
+            let (_, runs) = assign(&function, &colours);
+            prop_assert_eq!(runs.switches, fewest_switches(&function, &colours));
+        }
+
+        #[test]
+        fn contraction_changes_no_count(nodes in graphs(40), gone in 0u32..8) {
+            let (function, colours) = graph(&nodes);
+            let is_gone = |group: u32| gone & 1 << group != 0;
+            let without: Vec<Colour> = colours
+                .iter()
+                .map(|&colour| match colour {
+                    Colour::Off(group) if is_gone(group) => Colour::Neutral,
+                    other => other,
+                })
+                .collect();
+            let (_, runs) = assign(&function, &without);
+            let contracted = Contracted::of(&function, &colours);
+            prop_assert_eq!(contracted.count(&is_gone, &mut Vec::new()), runs);
+        }
+    }
+}
