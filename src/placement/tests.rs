@@ -487,7 +487,7 @@ fn placement_takes_little_time_on_100_000_ops() {
         let mut draft = Draft::default();
         let shape = program.shapes.intern_static(&[1, 64, 1, 64]);
         let input = program.names.intern("input");
-        let mut push =
+        let push =
             |draft: &mut Draft, program: &mut Program, op: Op, from: &[u32], dtype, line| {
                 let mut node = DraftNode::new(NodeKind::Op, Name::EMPTY);
                 node.op = op;
