@@ -26,7 +26,7 @@ mod rope;
 mod rope_heads;
 mod rope_table;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod uses;
 mod view;
 

@@ -8,6 +8,8 @@ mod matcher;
 mod rule;
 pub mod schema;
 mod set;
+#[cfg(test)]
+mod tests;
 
 pub use engine::{Engine, Limits, PlacementView, UnknownSelector, Verdict};
 pub use hit::Hit;

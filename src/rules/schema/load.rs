@@ -28,13 +28,14 @@ pub fn read(text: &str) -> Result<raw::Rule, Problem> {
 /// Adds "did you mean" to serde's "unknown field `x`, expected one of `a`, `b`".
 fn with_suggestion(message: String) -> String {
     let message = message.split(" at line ").next().unwrap_or(&message).trim().to_owned();
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     if (message.contains("unknown field") || message.contains("unknown variant"))
-        && let Some((word, known)) = quoted.split_first()
-        && let Some(candidate) = nearest(word, known.iter().copied())
+        && let Some((head, known)) = message.split_once(", expected")
+        && let Some(word) = head.split('`').nth(1)
     {
-        let head = message.split(", expected").next().unwrap_or(&message);
-        return format!("{head}; did you mean `{candidate}`?");
+        let known = known.trim_start_matches(" one of").split([',', ' ', '`']);
+        if let Some(candidate) = nearest(word, known.filter(|word| !word.is_empty())) {
+            return format!("{head}; did you mean `{candidate}`?");
+        }
     }
     message
 }
