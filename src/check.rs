@@ -123,7 +123,8 @@ impl<'r> Checker<'r> {
         let runtime = self.options.runtime.unwrap_or_else(|| default_runtime(program.format));
         let mut target = Target { unit, ..Target::default_for(runtime) };
         if runtime == Runtime::CoreMl {
-            target.os = os_of_opset(program).unwrap_or(target.os);
+            target.os =
+                os_of_opset(program).or_else(|| os_of_version(program)).unwrap_or(target.os);
         }
         if let Some(chip) = self.options.chip {
             target.chip = chip;
@@ -225,6 +226,12 @@ impl<'r> Checker<'r> {
             .filter_map(|(id, placement)| Some((FunctionId(id as u32), placement?)))
             .collect())
     }
+}
+
+/// The first OS that loads the file's specification version: an older network has no opset.
+fn os_of_version(program: &Program) -> Option<OsVersion> {
+    let major = program.metadata("minimum-os")?.parse().ok()?;
+    Some(OsVersion { major, minor: 0 })
 }
 
 /// The OS that the newest opset of a Core ML program needs (`ios18`, `CoreML8`).

@@ -80,7 +80,15 @@ pub(super) fn read(path: &Path, options: ReadOptions) -> Result<Program, ReadErr
         let what = if empty { "an empty folder" } else { "a folder that is no model" };
         return Err(ReadError::broken(path, what));
     }
-    let bytes = source::open(path, options)?;
+    read_bytes(path, source::open(path, options)?, options)
+}
+
+/// Reads a file whose bytes are at hand; `path` is what it is called.
+pub(super) fn read_bytes(
+    path: &Path,
+    bytes: Bytes,
+    options: ReadOptions,
+) -> Result<Program, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::broken(path, "an empty file"));
     }

@@ -98,6 +98,19 @@ pub fn read(path: &Path, options: ReadOptions) -> Result<Program, ReadError> {
     Ok(program)
 }
 
+/// Reads a model file whose bytes are at hand; `path` is what it is called and where files beside it
+/// would lie.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes(
+    path: &Path,
+    bytes: bytes::Bytes,
+    options: ReadOptions,
+) -> Result<Program, ReadError> {
+    detect::read_bytes(path, bytes, options)
+}
+
 /// The exported program of the same model beside a Core ML model, which carries no source lines.
 fn exported_beside(path: &Path, format: Format) -> Option<PathBuf> {
     if !matches!(format, Format::MlPackage | Format::MlModel | Format::MlModelC | Format::Mil) {
