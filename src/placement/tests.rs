@@ -487,28 +487,27 @@ fn placement_takes_little_time_on_100_000_ops() {
         let mut draft = Draft::default();
         let shape = program.shapes.intern_static(&[1, 64, 1, 64]);
         let input = program.names.intern("input");
-        let push =
-            |draft: &mut Draft, program: &mut Program, op: Op, from: &[u32], dtype, line| {
-                let mut node = DraftNode::new(NodeKind::Op, Name::EMPTY);
-                node.op = op;
-                node.operands = from.iter().map(|&at| (input, (at, 0))).collect();
-                node.results.push((Name::EMPTY, dtype, shape, None));
-                let frame = program.sources.frame(Frame {
-                    file: input,
-                    line,
-                    column: 0,
-                    function: Name::EMPTY,
-                    text: Name::EMPTY,
-                    sha256: Name::EMPTY,
-                });
-                let stack = program.sources.stack(&[frame]);
-                node.provenance = program.sources.provenance(Provenance {
-                    stack,
-                    module: crate::graph::ModuleId::EMPTY,
-                    torch_op: Name::EMPTY,
-                });
-                draft.push(node)
-            };
+        let push = |draft: &mut Draft, program: &mut Program, op: Op, from: &[u32], dtype, line| {
+            let mut node = DraftNode::new(NodeKind::Op, Name::EMPTY);
+            node.op = op;
+            node.operands = from.iter().map(|&at| (input, (at, 0))).collect();
+            node.results.push((Name::EMPTY, dtype, shape, None));
+            let frame = program.sources.frame(Frame {
+                file: input,
+                line,
+                column: 0,
+                function: Name::EMPTY,
+                text: Name::EMPTY,
+                sha256: Name::EMPTY,
+            });
+            let stack = program.sources.stack(&[frame]);
+            node.provenance = program.sources.provenance(Provenance {
+                stack,
+                module: crate::graph::ModuleId::EMPTY,
+                torch_op: Name::EMPTY,
+            });
+            draft.push(node)
+        };
         let mut source = DraftNode::new(NodeKind::Input, Name::EMPTY);
         source.results.push((Name::EMPTY, DType::F16, shape, None));
         let mut last = draft.push(source);

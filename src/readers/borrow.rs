@@ -154,7 +154,8 @@ fn matches(
         let node = function.node(id);
         let own = program.text(node.name);
         let results = function.results(id).map(|value| program.text(function.value(value).name));
-        let found = std::iter::once(own).chain(results).map(plain).find_map(|name| {
+        let stored = function.stored(id).iter().map(|(name, _)| program.text(*name));
+        let found = std::iter::once(own).chain(results).chain(stored).map(plain).find_map(|name| {
             let at = *by_name.get(name)?;
             let lender = lenders.get(&at)?;
             let shape = shape(program, function, id);

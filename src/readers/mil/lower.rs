@@ -10,6 +10,7 @@ use std::path::Path;
 use super::analysis;
 use super::ir::{self, Binding, Data, Decode, Operation, Stored, Type, Value};
 use super::settings;
+use super::states;
 use super::types;
 use super::weights::Weights;
 use crate::graph::{
@@ -144,6 +145,7 @@ impl<'a> Lowering<'a> {
             output.operands.push((input, value));
             frame.draft.push(output);
         }
+        states::fold_updates(&mut self.program.names, &mut frame.draft);
         if let Some(slot) = self.slots.get_mut(frame.slot) {
             *slot = Some(frame.draft.freeze(name, opset, role));
         }

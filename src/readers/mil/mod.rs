@@ -5,9 +5,7 @@ mod analysis;
 pub(super) mod ir;
 pub(super) mod lower;
 mod settings;
+mod states;
 mod types;
 pub(super) use types::dtype;
 mod weights;
-
-#[cfg(test)]
-mod tests;

@@ -339,14 +339,14 @@ fn slice(s: &mut Settings<'_>, site: &Site) {
         begins.push(first);
         ends.push(last);
     }
-    if let ([axis], Op::SLICE) = (cut.as_slice(), s.node.op) {
+    if let ([axis], Op::SLICE | Op::SLICE_UPDATE) = (cut.as_slice(), s.node.op) {
         let axis = *axis;
         for name in ["begin", "end", "step"] {
             s.take(name);
         }
         s.set("axis", Attr::Int(axis as i64));
         let number = |n: Option<i64>| n.map_or(Attr::Dynamic, Attr::Int);
-        if squeeze[axis] {
+        if squeeze[axis] && s.node.op == Op::SLICE {
             s.node.op = Op::SELECT;
             s.set("index", number(begins[axis]));
         } else {
