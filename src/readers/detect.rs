@@ -8,7 +8,8 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::{
-    ReadError, ReadErrorKind, ReadOptions, aimodel, coreml, mil_text, mlir_text, mlmodelc, pt2,
+    ReadError, ReadErrorKind, ReadOptions, aimodel, aimodelc, bundle, coreml, mil_text, mlir_text,
+    mlmodelc, pt2,
     source,
 };
 use crate::graph::Program;
@@ -61,8 +62,10 @@ const FILES: &[(fn(&[u8], &Path) -> bool, Reader)] = &[
 /// Folders by what they hold: test, then reader.
 const FOLDERS: &[(fn(&Path) -> bool, fn(&Path, ReadOptions) -> Result<Program, ReadError>)] = &[
     (|folder| folder.join("Manifest.json").is_file(), coreml::read_package),
+    (aimodelc::is_compiled, aimodelc::read),
     (|folder| folder.join(aimodel::PROGRAM).is_file(), aimodel::read_folder),
     (mlmodelc::is_folder, mlmodelc::read),
+    (bundle::is_bundle, bundle::read),
 ];
 
 /// Bytes that a row may look at.

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use crate::graph::{Format, Program};
 
 pub mod aimodel;
+pub mod aimodelc;
 mod borrow;
+pub mod bundle;
 mod compute_plan;
 pub mod core_ai;
 mod coreml;

@@ -70,7 +70,7 @@ const LARGEST_MANIFEST: u64 = 1 << 20;
 
 /// Takes the producer from a manifest. Every key is optional; a broken manifest is a note, since
 /// the program does not depend on it.
-fn metadata(path: &Path, program: &mut Program) {
+pub(crate) fn metadata(path: &Path, program: &mut Program) {
     let Ok(size) = std::fs::metadata(path).map(|metadata| metadata.len()) else { return };
     if size > LARGEST_MANIFEST {
         program.notes.push(format!("metadata.json holds {size} bytes and was not read"));
@@ -102,4 +102,14 @@ pub fn parsed_json(path: &Path) -> Result<serde_json::Value, ReadError> {
     let bytes = source::open(&file, ReadOptions::default())?;
     let module = parse(&bytes).map_err(|fault| broken(path, &fault))?;
     Ok(core_ai::json::module(&module, core_ai::Input { file: 0, bytes: &bytes }))
+}
+
+/// The op names of any MLIR bytecode, each once, whatever its dialects.
+pub(crate) fn op_names(bytes: &[u8]) -> cursor::Decoded<Vec<String>> {
+    let tables = sections::Tables::read(bytes)?;
+    let name = |name: &sections::RawName<'_>| {
+        let dialect = tables.dialects.get(name.dialect).unwrap_or(&"?");
+        format!("{dialect}.{}", name.name)
+    };
+    Ok(tables.op_names.iter().map(name).collect())
 }

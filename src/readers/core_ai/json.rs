@@ -49,6 +49,9 @@ impl<'a> Printer<'_, 'a> {
                     .collect::<serde_json::Map<String, Value>>(),
             })),
             "inputs": graph.inputs.iter().map(port).collect::<Vec<_>>(),
+            "argument_names": graph.regions.first().map_or(Vec::new(), |body| {
+                body.arguments.iter().map(|&id| value(graph, &self.numbers, id)).collect()
+            }),
             "outputs": graph.outputs.iter().map(port).collect::<Vec<_>>(),
             "ops": self.region(0),
         })
@@ -79,6 +82,7 @@ impl<'a> Printer<'_, 'a> {
             "op": name.authored,
             "stored": name.stored,
             "name": if op.results.len > 0 { value_name(first) } else { String::new() },
+            "names": op.results.range().map(|id| value_name(id as u32)).collect::<Vec<_>>(),
             "operands": operands,
             "results": op.results.range()
                 .map(|id| type_text(self.module, self.graph.values[id].ty)).collect::<Vec<_>>(),
@@ -101,6 +105,12 @@ impl<'a> Printer<'_, 'a> {
         }
         if op.regions.len > 0 {
             let ids = op.regions.of(&self.graph.region_ids);
+            let arguments = |region: &u32| -> Vec<String> {
+                let region = self.graph.regions.get(*region as usize);
+                let arguments = region.map_or(&[][..], |region| &region.arguments);
+                arguments.iter().map(|&id| value_name(id)).collect()
+            };
+            out["region_arguments"] = ids.iter().map(arguments).collect::<Vec<_>>().into();
             out["regions"] = ids
                 .iter()
                 .map(|&region| Value::from(self.region(region)))
