@@ -83,6 +83,15 @@ pub fn find(paths: &[PathBuf], exclude: &GlobSet, exclude_named: bool) -> Found 
             continue;
         }
         let mut any = false;
+        // The assets that a language-model bundle names, whatever they are called.
+        match crate::readers::bundle::assets(path) {
+            Ok(Some(assets)) => {
+                any = true;
+                assets.into_iter().for_each(|(_, asset)| add(asset, true, false));
+            }
+            Ok(None) => {}
+            Err(error) => found.unreadable.push((error.path, error.message)),
+        }
         let mut walk = walkdir::WalkDir::new(path).sort_by_file_name().into_iter();
         while let Some(entry) = walk.next() {
             let Ok(entry) = entry else { continue };

@@ -9,8 +9,7 @@ use bytes::Bytes;
 
 use super::{
     ReadError, ReadErrorKind, ReadOptions, aimodel, aimodelc, bundle, coreml, mil_text, mlir_text,
-    mlmodelc, pt2,
-    source,
+    mlmodelc, pt2, source,
 };
 use crate::graph::Program;
 

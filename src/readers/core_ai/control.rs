@@ -111,16 +111,17 @@ fn function<'s, 'a>(
         inner.places[argument as usize] = Some((at, 0));
     }
     let results = inner.region(body);
-    let operand = inner.program.names.intern("input");
     for result in results {
         let Some(place) = inner.place(result) else { continue };
         let name = value(graph, inner.numbers, result);
         let mut node = DraftNode::new(NodeKind::Output, inner.program.names.intern(&name));
-        node.operands.push((operand, place));
+        node.operands.push((Name::EMPTY, place));
         inner.draft.push(node);
     }
     let captures = inner.captures.take().unwrap_or_default();
     let draft = inner.draft;
+    let words = lowering.shared.words;
+    let draft = super::normal::normalise(draft, lowering.program, &words);
     lowering.shared.nested[slot] = draft.freeze(name, lowering.shared.opset, role);
     (Some(id), captures)
 }
@@ -136,7 +137,8 @@ pub fn scatter_mode<'a>(lowering: &mut Lowering<'_, '_, 'a>, op: &Op<'a>, node: 
             .filter(|op| !super::program::is_terminator(lowering.shared.plans, op))
             .collect();
         match *work {
-            [] => Some("update"),
+            // In place of what was there.
+            [] => None,
             [op] => [
                 (Canonical::ADD, "add"),
                 (Canonical::SUB, "sub"),

@@ -9,6 +9,7 @@ pub mod ir;
 pub mod json;
 mod literal;
 mod names;
+mod normal;
 mod ops;
 mod origins;
 mod plan;

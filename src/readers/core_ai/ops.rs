@@ -14,6 +14,7 @@ use crate::graph::{
     FunctionId, Name, NodeFlags, NodeKind, Op as Canonical, Program, ProvenanceId, ShapeId, Symbol,
     SymbolId,
 };
+use crate::readers::normalize::Words;
 
 /// What all graphs of a module share while they are lowered.
 pub struct Shared<'m, 'a> {
@@ -33,6 +34,8 @@ pub struct Shared<'m, 'a> {
     pub nested: Vec<Function>,
     /// The IR version, as an opset.
     pub opset: Name,
+    /// Canonical words.
+    pub words: Words,
 }
 
 /// The lowering of one graph or of one region of it.
@@ -210,7 +213,6 @@ impl<'s, 'm, 'a> Lowering<'s, 'm, 'a> {
     }
 
     fn outputs(&mut self, results: &[ValueId]) {
-        let operand = self.program.names.intern("input");
         for (at, &result) in results.iter().enumerate() {
             let ty = self.graph.values[result as usize].ty;
             let port = self.graph.outputs.get(at);
@@ -231,7 +233,7 @@ impl<'s, 'm, 'a> Lowering<'s, 'm, 'a> {
                 name.into_owned()
             };
             node.name = self.program.names.intern(&name);
-            node.operands.push((operand, place));
+            node.operands.push((Name::EMPTY, place));
             node.attributes = self.layout(ty);
             self.draft.push(node);
         }

@@ -5,11 +5,13 @@ use rustc_hash::FxHashMap;
 use super::ir::{Graph, Module, Payload, TypeId};
 use super::literal::Input;
 use super::names::Numbers;
+use super::normal::normalise;
 use super::ops::{Lowering, Shared};
 use super::origins::Origins;
 use super::plan::{Action, Plans};
 use super::types::Types;
 use crate::graph::{Function, FunctionId, FunctionRole, Program};
+use crate::readers::normalize::Words;
 
 /// Lowers every graph of a module into `program`. `input` is where inline constants and resources
 /// lie.
@@ -24,6 +26,7 @@ pub fn lower(module: &Module<'_>, program: &mut Program, input: Input<'_>) {
         .collect();
     let roles = roles(module, &by_name);
     let types = Types::of(module, program);
+    let words = Words::new(&mut program.names);
     let mut shared = Shared {
         module,
         plans: &plans,
@@ -32,13 +35,14 @@ pub fn lower(module: &Module<'_>, program: &mut Program, input: Input<'_>) {
         by_name: &by_name,
         input,
         nested: Vec::new(),
+        words,
         opset: program.names.intern(&module.version.map_or(String::new(), |v| v.to_string())),
     };
     let mut functions: Vec<Function> = Vec::with_capacity(module.graphs.len());
     for (at, (graph, role)) in module.graphs.iter().zip(roles).enumerate() {
         let numbers = Numbers::of(module, graph);
         let lowering = Lowering::new(&mut shared, program, graph, &numbers, FunctionId(at as u32));
-        let draft = lowering.graph();
+        let draft = normalise(lowering.graph(), program, &words);
         let name = program.names.intern(&graph.name);
         functions.push(draft.freeze(name, shared.opset, role));
     }

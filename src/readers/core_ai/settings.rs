@@ -47,6 +47,8 @@ pub fn finish(lowering: &mut Lowering<'_, '_, '_>, node: &mut DraftNode) {
         }
         Canonical::RESHAPE | Canonical::EXPAND => target_shape(program, node, result),
         Canonical::PAD => begins_then_ends(program, node),
+        Canonical::CONV_TRANSPOSE | Canonical::AVG_POOL => same_on_both_sides(program, node),
+        Canonical::UPSAMPLE_BILINEAR | Canonical::UPSAMPLE_NEAREST => spatial_only(program, node),
         Canonical::SLICE | Canonical::SLICE_UPDATE => slice(program, node, shape),
         Canonical::LOGICAL_NOT if dtype != DType::Bool => node.op = Canonical::BITWISE_NOT,
         Canonical::SPLIT => split(program, node, shape),
@@ -101,6 +103,33 @@ fn begins_then_ends(program: &mut Program, node: &mut DraftNode) {
     let ends = pairs.iter().skip(1).step_by(2).copied();
     let pads = begins.chain(ends).collect();
     set(node, name, Attr::Ints(pads));
+}
+
+/// One pad an axis is that of both its sides.
+fn same_on_both_sides(program: &mut Program, node: &mut DraftNode) {
+    let [pads, strides] = ["pads", "strides"].map(|name| program.names.intern(name));
+    let axes = match node.attribute(strides) {
+        Some(Attr::Ints(strides)) => strides.len(),
+        _ => return,
+    };
+    if let Some(Attr::Ints(list)) = node.attribute(pads)
+        && list.len() == axes
+    {
+        let both = list.iter().chain(list.iter()).copied().collect();
+        set(node, pads, Attr::Ints(both));
+    }
+}
+
+/// Sizes and scales of the spatial axes: batch and channels come first and stay as they are.
+fn spatial_only(program: &mut Program, node: &mut DraftNode) {
+    let [size, scale] = ["size", "scale"].map(|name| program.names.intern(name));
+    for (name, attr) in &mut node.attributes {
+        match attr {
+            Attr::Ints(list) if *name == size && list.len() > 2 => *list = list[2..].into(),
+            Attr::Floats(list) if *name == scale && list.len() > 2 => *list = list[2..].into(),
+            _ => {}
+        }
+    }
 }
 
 /// A slice of one axis says which; a slice of everything is an identity.

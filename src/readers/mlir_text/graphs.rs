@@ -50,8 +50,10 @@ pub fn pretty<'a>(context: &mut Context<'a>, lexer: &mut Lexer<'a>) -> Parsed<()
                 }
             }
         } else {
-            let port = port(context, lexer)?;
-            body.graph.outputs.push(port);
+            // Without brackets there are no attributes: a brace opens the body.
+            let Context { tables, module, text, .. } = context;
+            let ty = read_type(lexer, tables, module, text, 0)?;
+            body.graph.outputs.push(Port { ty, ..Port::default() });
         }
     }
     if lexer.take("attributes") {

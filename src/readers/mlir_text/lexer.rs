@@ -193,7 +193,9 @@ impl<'a> Lexer<'a> {
 
     /// Skips a bracket and everything up to its partner; gives what lies between.
     pub fn balanced(&mut self) -> Parsed<&'a str> {
-        self.skip_space();
+        if !matches!(self.peek(), b'(' | b'[' | b'{' | b'<') {
+            return self.fault("expected a bracket");
+        }
         let start = self.at;
         let mut open = Vec::new();
         loop {

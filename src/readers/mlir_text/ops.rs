@@ -208,6 +208,8 @@ impl<'a> Body<'a> {
             let word = draft.settings.iter().find_map(|(key, value)| word(key, value));
             draft.payload = match word {
                 Some(word) => Payload::Word(word),
+                // What the printed form leaves out because it is the default.
+                None if name == "coreai.gelu" => Payload::Word("none".into()),
                 None if draft.settings.is_empty() => Payload::None,
                 None => Payload::Settings(draft.settings),
             };
@@ -376,10 +378,13 @@ impl<'a> Body<'a> {
                 }
                 b'(' | b')' | b',' | b'[' | b']' => lexer.step(),
                 b'l' if lexer.looking_at("loc(") => return Ok(()),
-                b'd' if lexer.looking_at("dense") => {
-                    context.pending = dense(lexer)?;
-                    draft.payload = Payload::Constant(Literal::Opaque);
-                }
+                b'd' if lexer.looking_at("dense") => match dense(lexer)? {
+                    Some(found) => {
+                        context.pending = Some(found);
+                        draft.payload = Payload::Constant(Literal::Opaque);
+                    }
+                    None => last_word = lexer.word(),
+                },
                 b'#' => {
                     let value = setting(lexer, &context.tables, context.text, 0)?;
                     draft.settings.push((last_word.into(), value));
@@ -389,7 +394,9 @@ impl<'a> Body<'a> {
                     draft.settings.push((last_word.into(), value));
                 }
                 b'-' | b'0'..=b'9' => {
-                    lexer.number();
+                    if lexer.number().is_empty() {
+                        lexer.step();
+                    }
                 }
                 _ => match lexer.word() {
                     "with" => place = Place::With,

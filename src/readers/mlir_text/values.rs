@@ -8,10 +8,17 @@ use super::lexer::{DEEPEST, Lexer, Parsed};
 use crate::readers::core_ai::element_dtype;
 use crate::readers::core_ai::ir::{Encoding, Literal, Module, Setting, Tensor, Text, Type, TypeId};
 
+/// Most attribute aliases that are followed in one text, outside of locations.
+const MOST_ALIASES: u32 = 1 << 16;
+
 /// Types met so far, each once, and aliases by name.
 #[derive(Debug, Default)]
 pub struct Tables<'a> {
     types: FxHashMap<String, TypeId>,
+    /// What type aliases became; one that is being read stands for an unknown type.
+    type_aliases: FxHashMap<Text<'a>, TypeId>,
+    /// How many attribute aliases were followed: aliases of aliases can describe huge trees.
+    followed: std::cell::Cell<u32>,
     /// Where the text after `#name =` or `!name =` starts.
     pub aliases: FxHashMap<&'a str, usize>,
     /// Places of resources in the blob made of their hex texts.
@@ -75,9 +82,17 @@ pub fn read_type<'a>(
                 }
                 "coreai.image" => Type::Image(Cow::Borrowed(lexer.balanced()?.trim())),
                 name => {
+                    if let Some(&known) = tables.type_aliases.get(name) {
+                        return Ok(known);
+                    }
                     if let Some(&at) = tables.aliases.get(format!("!{name}").as_str()) {
+                        let name: Text<'a> = Cow::Owned(name.to_owned());
+                        let unknown = tables.type_id(module, Type::Other(Cow::Borrowed("?")));
+                        tables.type_aliases.insert(name.clone(), unknown);
                         let mut there = Lexer::new(text, at);
-                        return read(&mut there, tables, module);
+                        let known = read(&mut there, tables, module)?;
+                        tables.type_aliases.insert(name, known);
+                        return Ok(known);
                     }
                     if lexer.looking_at("<") {
                         lexer.balanced()?;
@@ -253,10 +268,12 @@ pub fn setting<'a>(
                     Ok(if is_word { Setting::Text(Cow::Borrowed(body)) } else { Setting::Unit })
                 }
                 name => match tables.aliases.get(format!("#{name}").as_str()) {
-                    Some(&at) => {
+                    Some(&at) if tables.followed.get() < MOST_ALIASES => {
+                        tables.followed.set(tables.followed.get() + 1);
                         let mut there = Lexer::new(text, at);
                         setting(&mut there, tables, text, depth + 8)
                     }
+                    Some(_) => Ok(Setting::Unit),
                     None => Ok(Setting::Unit),
                 },
             }
@@ -281,7 +298,7 @@ pub fn setting<'a>(
                     let bits = u64::from_str_radix(hex, 16).unwrap_or(0);
                     from_bits(bits, dtype).map_or(Setting::Int(bits as i64), Setting::Float)
                 }
-                _ => number.parse().map_or(Setting::Unit, Setting::Float),
+                _ => number.parse().map_or(Setting::Unit, |x| Setting::Float(rounded(x, dtype))),
             })
         }
         _ => match lexer.word() {
@@ -465,13 +482,18 @@ fn read_number(number: &str, tensor: &Tensor<'_>) -> Option<f64> {
         return Some(from_bits(bits, tensor.dtype).unwrap_or(bits as f64));
     }
     let value: f64 = number.parse().ok()?;
-    // What is printed is short; what is stored is an element of the type.
-    Some(match tensor.dtype {
-        crate::graph::DType::F16 => half::f16::from_f64(value).to_f64(),
-        crate::graph::DType::BF16 => half::bf16::from_f64(value).to_f64(),
-        crate::graph::DType::F32 => f64::from(value as f32),
+    Some(rounded(value, tensor.dtype))
+}
+
+/// What is printed is short; what is stored is an element of the type.
+fn rounded(value: f64, dtype: crate::graph::DType) -> f64 {
+    use crate::graph::DType;
+    match dtype {
+        DType::F16 => half::f16::from_f64(value).to_f64(),
+        DType::BF16 => half::bf16::from_f64(value).to_f64(),
+        DType::F32 => f64::from(value as f32),
         _ => value,
-    })
+    }
 }
 
 fn from_bits(bits: u64, dtype: crate::graph::DType) -> Option<f64> {
