@@ -6,6 +6,8 @@
 //! readers ──▶ graph ──▶ facts ──▶ placement ──▶ rules ──▶ findings ──▶ report
 //! ```
 //!
+//! `stats` counts what the graph says, beside this line; it knows facts and placement.
+//!
 //! `check` strings the rooms together for one input; `cli` is the terminal's door.
 
 pub mod check;
@@ -17,4 +19,5 @@ pub mod placement;
 pub mod readers;
 pub mod report;
 pub mod rules;
+pub mod stats;
 pub mod target;

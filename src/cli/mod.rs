@@ -11,6 +11,7 @@ mod placement;
 mod progress;
 mod rule_files;
 mod rules;
+mod stats;
 mod walk;
 
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Command {
     Placement(placement::PlacementArguments),
     /// Say why one op is on the unit or off it
     Why(placement::WhyArguments),
+    /// Count ops, parameters, bytes, operations and memory
+    Stats(stats::StatsArguments),
     /// Print a model's canonical graph
     Dump(dump::DumpArguments),
 }
@@ -96,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::Rules(own) => rules::run(own, color),
         Command::Placement(own) => placement::run(own),
         Command::Why(own) => placement::why(own),
+        Command::Stats(own) => stats::run(own),
         Command::Dump(own) => dump::run(own),
     };
     match outcome {

@@ -170,7 +170,7 @@ fn no_such_node(program: &Program, placements: &[(FunctionId, Placement)], name:
 }
 
 /// Reads and places a model on each unit asked for, and hands the reports on.
-fn with_reports(
+pub(super) fn with_reports(
     path: &Path,
     arguments: &TargetArguments,
     use_them: impl FnOnce(&[PlacementReport<'_>]) -> Result<(), Failure>,

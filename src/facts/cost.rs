@@ -117,6 +117,25 @@ pub fn total(program: &Program, function: &Function) -> Cost {
     sum
 }
 
+/// The name of the formula that gives [`Cost::flops`] of an op; `None` for ops that are no contraction.
+pub fn formula(op: Op) -> Option<&'static str> {
+    Some(match op {
+        Op::CONV => "2 · results · (input channels ÷ groups) · kernel elements",
+        Op::CONV_TRANSPOSE => "2 · inputs · (output channels ÷ groups) · kernel elements",
+        Op::LINEAR | Op::MATMUL | Op::ADDMM | Op::GATHER_MATMUL => {
+            "2 · results · contracted extent"
+        }
+        Op::BILINEAR => "2 · results · width of a · (width of b + 1)",
+        Op::EINSUM => "2 · product of the extents of all indices",
+        Op::SDPA | Op::MULTI_HEAD_ATTENTION => {
+            "2 · queries · keys · (query width + value width), over batch and heads"
+        }
+        Op::LSTM | Op::GRU | Op::RNN => "2 · steps · batch · elements of the weight matrices",
+        Op::FFT => "5 · n · log2 n",
+        _ => return None,
+    })
+}
+
 fn counts_elements(category: Category) -> bool {
     matches!(
         category,

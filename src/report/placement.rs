@@ -297,7 +297,7 @@ fn cause(
 }
 
 /// `1.25 G`, `640 `, `3.1 k`: three digits and a decimal prefix.
-fn amount(number: u64) -> String {
+pub(super) fn amount(number: u64) -> String {
     let mut value = number as f64;
     for prefix in ["", "k", "M", "G", "T", "P"] {
         if value < 1000.0 {
@@ -443,12 +443,24 @@ struct Input<'a> {
     functions: Vec<JsonFunction<'a>>,
 }
 
+/// A target in JSON.
 #[derive(Serialize)]
-struct JsonTarget {
+pub(super) struct JsonTarget {
     unit: &'static str,
     runtime: &'static str,
     chip: &'static str,
     os: String,
+}
+
+impl JsonTarget {
+    pub(super) fn of(target: Target) -> JsonTarget {
+        JsonTarget {
+            unit: target.unit.name(),
+            runtime: target.runtime.name(),
+            chip: target.chip.name(),
+            os: os_text(target.os),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -521,16 +533,10 @@ struct JsonWhatIf<'a> {
 }
 
 fn input<'a>(report: &'a PlacementReport<'a>) -> Input<'a> {
-    let target = report.target;
     Input {
         path: report.path,
         format: report.program.format.name(),
-        target: JsonTarget {
-            unit: target.unit.name(),
-            runtime: target.runtime.name(),
-            chip: target.chip.name(),
-            os: os_text(target.os),
-        },
+        target: JsonTarget::of(report.target),
         functions: report
             .placements
             .iter()
