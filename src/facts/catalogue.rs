@@ -225,8 +225,8 @@ pub const FACTS: &[FactInfo] = &[
             always(
                 "kind",
                 Text(&["neg-inf", "nan", "overflow", "sum-overflow", "lowest", "bool-added"]),
-                "-inf; NaN; one finite number below -65504 that lands in f16; finite terms whose sum does; exactly \
-                 -65504; a bool added as 1",
+                "-inf; NaN; one finite number that f16 rounds to -inf; finite terms whose sum does; one that f16 \
+                 holds as its lowest, -65504; a bool added as 1",
             ),
             always("through", Text(&["add", "where", "mul", "sdpa"]), "how it joins the data path"),
             maybe("value", Float, "the number (or the sum)"),

@@ -185,13 +185,19 @@ fn cause(view: &View<'_>, nodes: &[NodeId], carriers: &[NodeId]) -> Cause {
 /// A cast into f32 that stands in the file.
 fn cast_cause(view: &View<'_>, node: NodeId) -> Option<Cause> {
     let input = view.input(node)?;
-    if view.has_flag(node, NodeFlags::IMPLICIT) || is_wide(view.dtype(input)) {
+    if is_wide(view.dtype(input)) {
         return None;
     }
     let users = || {
         let result = view.function.result(node);
         result.into_iter().flat_map(|result| view.uses.of_value(result)).map(|&(user, _)| user)
     };
+    if view.has_flag(node, NodeFlags::IMPLICIT) {
+        // A softmax that was told its dtype casts first; every other promotion has its cause beside it.
+        let softmax = users().find(|&user| view.op(user) == Op::SOFTMAX)?;
+        let word = "softmax-dtype";
+        return Some(Cause { word, source: Some(softmax), value: None, strength: 3 });
+    }
     let name = recorded(view, node);
     // Made visible by the converter: a constant is what widens the op behind the cast.
     let by_constant = || users().find_map(|user| op_cause(view, user)).filter(|c| c.strength > 0);
@@ -264,7 +270,9 @@ fn op_cause(view: &View<'_>, node: NodeId) -> Option<Cause> {
     if let Some(Attr::DType(dtype)) = view.attr(node, view.words.dtype)
         && is_wide(*dtype)
         && matches!(view.op(node), Op::SOFTMAX | Op::LOG_SOFTMAX)
-        && view.input(node).is_some_and(|input| !is_wide(view.dtype(input)))
+        && view.input(node).is_some_and(|input| {
+            !is_wide(view.dtype(input)) || view.has_flag(view.producer(input), NodeFlags::IMPLICIT)
+        })
     {
         return Some(Cause { word: "softmax-dtype", source: Some(node), value: None, strength: 3 });
     }

@@ -144,7 +144,10 @@ fn mark(view: &View<'_>, at: usize, start: ValueId, marks: &mut Marks) {
             },
         };
         let mut mark = mark;
-        let joins = (is_write(op) && op != Op::STATE_WRITE)
+        let by_place = op != Op::STATE_WRITE
+            || view.attr(node, view.words.begin).is_some()
+            || view.operand(node, view.words.begin).is_some();
+        let joins = (is_write(op) && by_place)
             || (parts.len() > 1 && parts.iter().any(|&part| is_past(view, part)));
         if joins {
             match mark.crossed {
@@ -158,17 +161,30 @@ fn mark(view: &View<'_>, at: usize, start: ValueId, marks: &mut Marks) {
     }
 }
 
-/// What a sink takes: the marked values that it carries, with the write by place on the way.
+/// A value that a sink carries.
+struct Carried {
+    /// The marked value.
+    at: ValueId,
+    mark: Mark,
+    /// What to show: the marked value, or the op below it where that is a bare input.
+    shown: ValueId,
+    /// The write by place on the way.
+    write: Option<NodeId>,
+}
+
+/// What a sink takes: the marked values that it carries. `bare` tells whether an input as it came
+/// counts: written to a state it does, handed back as an output it is nothing new.
 fn carried(
     view: &View<'_>,
     start: ValueId,
+    bare: bool,
     marks: &Marks,
     others: &Marks,
-) -> Vec<(ValueId, Mark, Option<NodeId>)> {
+) -> Vec<Carried> {
     let mut found = Vec::new();
     let mut seen = FxHashSet::default();
-    let mut stack = vec![(start, None)];
-    while let Some((value, write)) = stack.pop() {
+    let mut stack = vec![(start, None, None)];
+    while let Some((value, below, write)) = stack.pop() {
         if seen.len() >= MOST_CARRIED || !seen.insert(value) {
             continue;
         }
@@ -176,34 +192,50 @@ fn carried(
         let op = view.op(node);
         let write = if is_write(op) { write.or(Some(node)) } else { write };
         if let Some(&mark) = marks.by_value.get(&value) {
-            // What keys and values both come from (one projection for all) is neither; an input
-            // handed back is nothing new.
-            if !others.by_value.contains_key(&value) && view.is_op(node) && op != Op::STATE_READ {
-                found.push((value, mark, write));
+            // What keys and values both come from (one projection for all) is neither.
+            let own = view.is_op(node);
+            let new = op != Op::STATE_READ && (own || bare || below.is_some());
+            if new && !others.by_value.contains_key(&value) {
+                let shown = if own { value } else { below.unwrap_or(value) };
+                found.push(Carried { at: value, mark, shown, write });
             }
             continue;
         }
         if !view.is_op(node) {
             continue;
         }
+        // An op that does some work makes a value of its own, whatever comes in.
+        let below = if view.is_transparent(node) { below } else { Some(value) };
+        let mut go = |next: ValueId| stack.push((next, below, write));
         match op {
             Op::CONCAT | Op::STACK => {
-                stack.extend(view.operands(node).map(|operand| (operand, write)));
+                // Of past and new only the new one is this run's; of bare inputs the last.
+                let new = || view.operands(node).filter(|&operand| !is_past(view, operand));
+                if new().next().is_some() {
+                    new().for_each(go);
+                } else {
+                    view.operands(node).last().into_iter().for_each(go);
+                }
             }
-            _ if is_write(op) => {
-                let old = (op != Op::STATE_WRITE).then(|| view.input(node)).flatten();
-                let parts = [old, view.written(node)].into_iter().flatten();
-                stack.extend(parts.map(|part| (part, write)));
+            _ if is_write(op) => view.written(node).into_iter().for_each(go),
+            Op::MUL | Op::DIV => {
+                if let Some((a, b)) = view.pair(node) {
+                    match (view.is_scalar(a), view.is_scalar(b)) {
+                        (false, true) => go(a),
+                        (true, false) => go(b),
+                        _ => {}
+                    }
+                }
             }
             _ if matches!(op.category(), Category::Transparent | Category::Movement)
                 || op == Op::CAST =>
             {
-                stack.extend(view.input(node).map(|input| (input, write)));
+                view.input(node).into_iter().for_each(go);
             }
             _ => {}
         }
     }
-    found.sort_unstable_by_key(|&(value, ..)| value);
+    found.sort_unstable_by_key(|carried| carried.at);
     found
 }
 
@@ -283,7 +315,8 @@ pub(super) fn records(view: &View<'_>) -> Vec<Record> {
         }
         for (role, marks) in [("key", &keys), ("value", &values)] {
             let others = if role == "key" { &values } else { &keys };
-            for (cached, mark, write) in carried(view, start, marks, others) {
+            let bare = node.kind == NodeKind::Op;
+            for Carried { mark, shown, write, .. } in carried(view, start, bare, marks, others) {
                 let attention = &attentions[mark.attention];
                 let rotated = if role == "key" { rotation(marks, &mark) } else { "no-rope" };
                 let write = match node.kind {
@@ -292,7 +325,7 @@ pub(super) fn records(view: &View<'_>) -> Vec<Record> {
                 };
                 let mut fields = vec![
                     ("role", Field::Text(role)),
-                    ("cached", Field::Value(cached)),
+                    ("cached", Field::Value(shown)),
                     ("sink", Field::Node(sink)),
                     ("attention", Field::Node(attention.softmax)),
                     ("rotated", Field::Text(rotated)),

@@ -277,7 +277,8 @@ fn fault(range: Range, arrival: &Arrival) -> Option<Fault> {
     if low <= -F16_ROUNDS_TO_INFINITY {
         return Some(Fault::Overflow);
     }
-    (low == -F16_MAX).then_some(Fault::Lowest)
+    // Down to where f16 rounds to infinity, it rounds to -65504.
+    (low <= -F16_MAX).then_some(Fault::Lowest)
 }
 
 /// Where the fault of a fixed value begins.

@@ -190,8 +190,8 @@ impl Range {
                         narrow.min = f64::INFINITY;
                         narrow.max = f64::NEG_INFINITY;
                     } else {
-                        narrow.min = self.min.max(-F16_MAX);
-                        narrow.max = self.max.min(F16_MAX);
+                        narrow.min = self.min.clamp(-F16_MAX, F16_MAX);
+                        narrow.max = self.max.clamp(-F16_MAX, F16_MAX);
                     }
                 }
                 narrow

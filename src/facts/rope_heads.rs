@@ -30,7 +30,7 @@ pub(super) fn of(view: &View<'_>, rope: &Rope) -> Heads {
     }
     let Some(axis) = rope.axis else { return Heads { word: "unknown", count: None } };
     let tiled = [rope.cos, rope.sin].into_iter().flatten().find_map(|v| tiles(view, v, rope, axis));
-    match taken_apart(view, rope.post, axis) {
+    match taken_apart(view, rope.post, axis, tiled) {
         Some(1) => return one,
         Some(heads) => return Heads { word: "concatenated-heads", count: Some(heads) },
         None => {}
@@ -46,7 +46,7 @@ pub(super) fn of(view: &View<'_>, rope: &Rope) -> Heads {
 
 /// What happens to the axis behind the rotation: `Some(1)` if a product contracts it whole,
 /// `Some(n)` if it is taken apart into `n` heads, whichever comes first.
-fn taken_apart(view: &View<'_>, post: ValueId, axis: usize) -> Option<u64> {
+fn taken_apart(view: &View<'_>, post: ValueId, axis: usize, tiled: Option<u64>) -> Option<u64> {
     let mut queue = std::collections::VecDeque::from([(post, axis)]);
     let mut seen = rustc_hash::FxHashSet::default();
     while let Some((value, axis)) = queue.pop_front() {
@@ -63,8 +63,8 @@ fn taken_apart(view: &View<'_>, post: ValueId, axis: usize) -> Option<u64> {
                 }
                 Op::SPLIT if view.axis(user) == Some(axis) => {
                     let count = view.function.results(user).len() as u64;
-                    // In two: the parts of a further rotation, or nothing that tells.
-                    if count > 2 {
+                    // In two: the parts of a further rotation, unless the table is tiled as often.
+                    if count > 2 || tiled == Some(count) {
                         return Some(count);
                     }
                     continue;
