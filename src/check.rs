@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
+
 use crate::facts::Facts;
 use crate::findings::source::SourceOptions;
 use crate::findings::{PreparedRules, findings};
@@ -382,21 +384,28 @@ impl PlacementView for Placed<'_> {
     fn cuts(&self, function: FunctionId) -> Vec<String> {
         let Some(placement) = self.of(function) else { return Vec::new() };
         let fun = self.program.function(function);
-        placement
-            .cuts
-            .iter()
-            .map(|cut| {
-                let names: Vec<&str> = cut
-                    .nodes
-                    .iter()
-                    .take(3)
-                    .map(|node| self.program.text(fun.node(*node).name))
-                    .collect();
-                let more = cut.nodes.len().saturating_sub(names.len());
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                let why = cut.nodes.first().and_then(|node| placement.why(*node));
-                let why = why.map(|reason| format!(": {}", reason.text)).unwrap_or_default();
-                format!("{}{more}{why}", names.join(", "))
+        // One text for all cuts of one reason: 28 layers are cut in the same way.
+        let mut cuts: IndexMap<&str, Vec<&str>> = IndexMap::new();
+        for cut in &placement.cuts {
+            let Some(first) = cut.nodes.first() else { continue };
+            let reason = placement.why(*first).map_or("", |reason| match &reason.rule {
+                Some(rule) => rule.as_str(),
+                None => reason.text.as_str(),
+            });
+            let node = fun.node(*first);
+            let name = self.program.text(node.name);
+            let name = if name.is_empty() { node.op.name() } else { name };
+            cuts.entry(reason).or_default().push(name);
+        }
+        cuts.iter()
+            .map(|(reason, nodes)| {
+                let named = nodes.get(..3).unwrap_or(nodes).join(", ");
+                let more = match nodes.len().saturating_sub(3) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let at = format!("at {named}{more}");
+                if reason.is_empty() { at } else { format!("{at}: {reason}") }
             })
             .collect()
     }

@@ -230,7 +230,10 @@ fn finding(
         nodes: nodes
             .iter()
             .map(|(function, node)| {
-                program.text(program.function(*function).node(*node).name).to_owned()
+                let node = program.function(*function).node(*node);
+                let name = program.text(node.name);
+                // A promotion made visible has no name of its own.
+                (if name.is_empty() { node.op.name() } else { name }).to_owned()
             })
             .collect(),
         op,

@@ -293,8 +293,14 @@ fn notes(
     if !place.is_empty() {
         notes.push(place.join(", "));
     }
-    let shown = if options.verbose { finding.deeper.len() } else { 1 };
-    for frame in finding.deeper.iter().take(shown) {
+    // The innermost frame that tells something: that nn.Linear calls F.linear is no news.
+    let telling = finding
+        .deeper
+        .iter()
+        .position(|frame| !short_library_path(&frame.file).starts_with("torch/"))
+        .unwrap_or(0);
+    let (from, count) = if options.verbose { (0, usize::MAX) } else { (telling, 1) };
+    for frame in finding.deeper.iter().skip(from).take(count) {
         let file = short_library_path(&frame.file);
         let text = if frame.text.is_empty() { "" } else { ": " };
         notes.push(format!(

@@ -17,12 +17,20 @@ pub struct Callee {
     pub last: Option<String>,
 }
 
-/// The submodule called from code of the class `class`, by the modules around an op; `None` if that
-/// class itself ran it. Without the class in the stack (a base class) the innermost module counts.
-pub fn callee(program: &Program, module: &ModulePath, class: &str) -> Option<Callee> {
+/// The module of the stack that runs code of a class: the innermost that `is_own` says is of it or of
+/// a class made from it.
+pub fn own_module(
+    program: &Program,
+    module: &ModulePath,
+    is_own: impl Fn(&str) -> bool,
+) -> Option<usize> {
+    module.stack.iter().rposition(|(_, recorded)| is_own(program.text(*recorded)))
+}
+
+/// The submodule called from the module at `own` in the stack around an op; `None` if that module
+/// itself ran it. Where it is not known, the innermost module counts.
+pub fn callee(program: &Program, module: &ModulePath, own: Option<usize>) -> Option<Callee> {
     let stack = &module.stack;
-    let is_class = |recorded: &str| recorded.rsplit('.').next() == Some(class);
-    let own = stack.iter().rposition(|(_, recorded)| is_class(program.text(*recorded)));
     let (outer, inner) = match own {
         Some(at) => (program.text(stack.get(at)?.0), program.text(stack.get(at + 1)?.0)),
         None => {
@@ -198,9 +206,13 @@ mod tests {
             (n("layers.3.attn.q_proj"), n("torch.nn.modules.linear.Linear")),
         ];
         let module = ModulePath { path: stack[3].0, class: stack[3].1, stack };
-        assert_eq!(callee(&program, &module, "Model"), Some(of("layers", Some("3"))));
-        assert_eq!(callee(&program, &module, "Attention"), Some(of("q_proj", None)));
-        assert_eq!(callee(&program, &module, "Base"), Some(of("q_proj", None)));
-        assert_eq!(callee(&program, &module, "Linear"), None);
+        let called_from = |class: &str| {
+            let is_own = |recorded: &str| recorded.rsplit('.').next() == Some(class);
+            callee(&program, &module, own_module(&program, &module, is_own))
+        };
+        assert_eq!(called_from("Model"), Some(of("layers", Some("3"))));
+        assert_eq!(called_from("Attention"), Some(of("q_proj", None)));
+        assert_eq!(called_from("Base"), Some(of("q_proj", None)));
+        assert_eq!(called_from("Linear"), None);
     }
 }

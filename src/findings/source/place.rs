@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::author::{FrameKind, frame_kind};
-use super::callee::callee;
+use super::callee::{callee, own_module};
 use super::expression::{self, Wanted, regions};
 use super::freshness::{CurrentLine, current_line};
 use super::locate::{Located, Locator, Recorded, SourceOptions};
@@ -394,9 +394,16 @@ impl<'p> SourceMap<'p> {
         let class = statement_at(file, current.line)
             .and_then(enclosing_class)
             .map(|definition| ClassRef::new(file, definition));
-        let class_name = class.as_ref().map_or("", ClassRef::name).to_owned();
         let module = self.program.sources.get_module(module);
-        let callee = callee(self.program, module, &class_name);
+        let own_class =
+            |recorded: &str| class.as_ref().and_then(|class| self.made_from(file, recorded, class));
+        let at = own_module(self.program, module, |recorded| own_class(recorded).is_some());
+        let callee = callee(self.program, module, at);
+        // The class that runs may be made from the one that the line is in.
+        let running = at
+            .and_then(|at| module.stack.get(at))
+            .and_then(|(_, recorded)| own_class(self.program.text(*recorded)))
+            .or_else(|| class.clone());
         let wanted = Wanted {
             patterns: &rule.find,
             callee: callee.as_ref(),
@@ -407,6 +414,7 @@ impl<'p> SourceMap<'p> {
             column: if current.stale { 0 } else { column },
         };
         let found = expression::find(file, current.line, wanted);
+        let class = running;
         let lineage = class.as_ref().map(|class| self.locator.lineage(class)).unwrap_or_default();
         let spot_of = |code: &Code, stale: bool| Spot {
             file: PlaceFile::Found(Arc::clone(&code.file)),
@@ -467,6 +475,29 @@ impl<'p> SourceMap<'p> {
             Some(range) => spot_of(&own(range), current.stale),
             None => statement,
         });
+    }
+
+    /// The class of a recorded name (`models.decoders.QwenPrefill`), if it is `class` or made from it.
+    fn made_from(
+        &self,
+        file: &Arc<PythonFile>,
+        recorded: &str,
+        class: &ClassRef,
+    ) -> Option<ClassRef> {
+        let (module, name) = match recorded.rsplit_once('.') {
+            Some((module, name)) => (module, name),
+            None => ("", recorded),
+        };
+        if name == class.name() {
+            return Some(class.clone());
+        }
+        let own = self.locator.class(file, name).or_else(|| {
+            let other = self.locator.module(file, module)?;
+            self.locator.class(&other, name)
+        })?;
+        let is_base =
+            |base: &ClassRef| base.file.path() == class.file.path() && base.range == class.range;
+        self.locator.lineage(&own).iter().any(is_base).then_some(own)
     }
 
     /// Adds the one assignment that makes an attribute, unless the cause already lies within it.
