@@ -8,15 +8,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use super::analysis;
+use super::constants;
+use super::dims;
 use super::ir::{self, Binding, Data, Decode, Operation, Stored, Type, Value};
 use super::settings;
 use super::states;
 use super::types;
 use super::weights::Weights;
 use crate::graph::{
-    Attr, Blob, BlobFile, Category, Constant, ConstantId, ConstantOrigin, DType, Dim, Draft,
-    DraftNode, DraftOperand, Function, FunctionId, FunctionRole, Name, NodeFlags, NodeKind, Op,
-    Payload, Program, ShapeId, Symbol, SymbolId,
+    Attr, Constant, ConstantId, ConstantOrigin, DType, Dim, Draft, DraftNode, DraftOperand,
+    Function, FunctionId, FunctionRole, Name, NodeFlags, NodeKind, Op, Payload, Program, ShapeId,
+    Symbol, SymbolId,
 };
 use crate::readers::ReadError;
 use crate::readers::dialect::{self, Literal, Spelling};
@@ -25,8 +27,6 @@ type Map<K, V> = HashMap<K, V, rustc_hash::FxBuildHasher>;
 
 /// Blocks inside blocks: deeper than any converter nests, and safe for the stack.
 const DEPTH: usize = 32;
-/// Most integers of an immediate tensor that are unpacked so that values can be looked at.
-const UNPACKED: usize = 1 << 20;
 
 /// Makes the functions of one program.
 pub(crate) struct Lowering<'a> {
@@ -256,6 +256,7 @@ impl<'a> Lowering<'a> {
         self.state(&mut node);
         for (name, ty) in &operation.outputs {
             let (dtype, shape) = types::shape(&mut self.program.shapes, ty);
+            let shape = self.symbolic(&node, shape);
             node.results.push((self.program.names.intern(name), dtype, shape, None));
         }
         self.nested(&mut node, operation.blocks, &shown)?;
@@ -296,6 +297,27 @@ impl<'a> Lowering<'a> {
         for (index, name) in results.into_iter().enumerate() {
             frame.scope.insert(name, Def::Value((at, index as u32)));
         }
+    }
+
+    /// A result's shape with its run-time dims told by the operands.
+    fn symbolic(&mut self, node: &DraftNode, shape: ShapeId) -> ShapeId {
+        let Program { names, shapes, .. } = &mut *self.program;
+        let Some(own) = shapes.get(shape).dims().map(<[Dim]>::to_vec) else { return shape };
+        if !own.contains(&Dim::Unknown) {
+            return shape;
+        }
+        let Some(frame) = self.frames.last() else { return shape };
+        let operands: Vec<Vec<Dim>> = node
+            .operands
+            .iter()
+            .filter_map(|(_, (from, result))| {
+                let result =
+                    frame.draft.nodes.get(*from as usize)?.results.get(*result as usize)?;
+                shapes.get(result.2).dims().map(<[Dim]>::to_vec)
+            })
+            .collect();
+        let dims = dims::resolve(names, shapes, node.op, &operands, &own);
+        shapes.intern(&dims)
     }
 
     /// A read or write of a state sees what was written before it.
@@ -457,13 +479,13 @@ impl<'a> Lowering<'a> {
                 (ty.clone(), payload)
             }
             Value::Tensor(ty, data) => {
-                let payload = immediate(self.program, &def.value, ty, data);
+                let payload = constants::immediate(self.program, &def.value, ty, data);
                 (ty.clone(), payload)
             }
             Value::List(_) | Value::Dict(_) | Value::Other => (Type::Other, Payload::Unknown),
         };
         let (dtype, shape) = types::shape(&mut self.program.shapes, &ty);
-        let (origin, fqn) = origin(self.program.text(named));
+        let (origin, fqn) = constants::origin(self.program.text(named));
         let fqn = fqn.to_owned();
         let fqn = self.program.names.intern(&fqn);
         let id = self.program.add_constant(Constant { dtype, shape, origin, fqn, payload });
@@ -495,7 +517,7 @@ impl<'a> Lowering<'a> {
                 node.attributes.push((name, Attr::Dynamic));
             }
         }
-        let trained = is_trained(node.op, &canonical);
+        let trained = constants::is_trained(node.op, &canonical);
         for &value in values {
             if let (true, Def::Constant(at)) = (trained, value) {
                 let id = self.constant_id(at)?;
@@ -589,96 +611,6 @@ impl Frame {
             .iter()
             .find(|(_, newest)| newest.0 == handle)
             .map_or(handle, |(state, _)| *state)
-    }
-}
-
-/// The elements of an immediate tensor, as far as they are kept.
-fn immediate(program: &mut Program, value: &Value, ty: &Type, data: &Data) -> Payload {
-    let count = types::elements(ty);
-    if let Data::Texts(list) = data {
-        return match list.as_slice() {
-            [one] => Payload::Text(program.names.intern(one)),
-            _ => Payload::Unknown,
-        };
-    }
-    if let Some(list) = types::numbers(value, Constant::INLINE) {
-        return match list.as_slice() {
-            [] if count != Some(0) => Payload::Unknown,
-            // Text writes one element for a tensor of equal ones.
-            [one] if count.is_some_and(|n| n > 1) => Payload::Splat(*one),
-            _ if count.is_none_or(|n| n == list.len() as u64) => Payload::Values(list.into()),
-            _ => Payload::Unknown,
-        };
-    }
-    let (dtype, _) = ty.tensor();
-    let bytes = match data {
-        Data::Raw(bytes) => Some(bytes.clone()),
-        // A truth value is one byte in either encoding.
-        Data::Varints(bytes) if dtype == DType::Bool => Some(bytes.clone()),
-        Data::Floats(list) => pack(dtype, list.iter().copied()),
-        _ => types::integers(value, UNPACKED)
-            .and_then(|list| pack(dtype, list.into_iter().map(|n| n as f64))),
-    };
-    match (bytes, count) {
-        (Some(bytes), Some(count)) if bytes.len() as u64 == dtype.bytes(count) => {
-            let len = bytes.len() as u64;
-            program.blob_files.push(BlobFile::Bytes(bytes));
-            Payload::Blob(Blob { file: program.blob_files.len() as u32 - 1, offset: 0, len })
-        }
-        _ => Payload::Unknown,
-    }
-}
-
-/// Little-endian elements, for the dtypes that immediate values of this size have.
-fn pack(dtype: DType, list: impl Iterator<Item = f64>) -> Option<bytes::Bytes> {
-    let mut bytes = Vec::new();
-    for x in list {
-        match dtype {
-            DType::Bool | DType::U8 => bytes.push(x as u8),
-            DType::I8 => bytes.push(x as i8 as u8),
-            DType::F16 => bytes.extend(half::f16::from_f64(x).to_le_bytes()),
-            DType::F32 => bytes.extend((x as f32).to_le_bytes()),
-            DType::F64 => bytes.extend(x.to_le_bytes()),
-            DType::I16 => bytes.extend((x as i16).to_le_bytes()),
-            DType::U16 => bytes.extend((x as u16).to_le_bytes()),
-            DType::I32 => bytes.extend((x as i32).to_le_bytes()),
-            DType::U32 => bytes.extend((x as u32).to_le_bytes()),
-            DType::I64 => bytes.extend((x as i64).to_le_bytes()),
-            _ => return None,
-        }
-    }
-    Some(bytes.into())
-}
-
-/// What the converter's naming says of a constant: exported programs prefix parameters with `p_`,
-/// buffers with `b_`, tensors made in the code with `c_`; a copy in f16 gets a suffix.
-fn origin(name: &str) -> (ConstantOrigin, &str) {
-    let plain = ["_to_fp16", "_palettized", "_quantized", "_sparsified"]
-        .iter()
-        .fold(name, |name, suffix| name.strip_suffix(suffix).unwrap_or(name));
-    for (prefix, origin) in [
-        ("p_", ConstantOrigin::Parameter),
-        ("b_", ConstantOrigin::Buffer),
-        ("c_", ConstantOrigin::Tensor),
-    ] {
-        if let Some(rest) = plain.strip_prefix(prefix) {
-            return (origin, rest);
-        }
-    }
-    let weight = ["weight", "bias", "gamma", "beta", "running_mean", "running_var"]
-        .iter()
-        .any(|word| plain.ends_with(word));
-    if weight { (ConstantOrigin::Parameter, plain) } else { (ConstantOrigin::Folded, "") }
-}
-
-/// Whether a constant in this place is a trained weight, whatever it is called.
-fn is_trained(op: Op, operand: &str) -> bool {
-    match op.category() {
-        Category::Compression | Category::Recurrent => true,
-        Category::Contraction | Category::Normalization => {
-            matches!(operand, "weight" | "bias" | "mean" | "variance")
-        }
-        _ => false,
     }
 }
 

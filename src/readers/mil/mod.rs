@@ -2,6 +2,8 @@
 //! compiled model both become [`ir`], and [`lower`] makes canonical graphs of that.
 
 mod analysis;
+mod constants;
+mod dims;
 pub(super) mod ir;
 pub(super) mod lower;
 mod settings;
