@@ -485,6 +485,7 @@ class Comparison:
 
     def differ(self, where, what, ours, theirs):
         self.differences.append(f"{where}: {what}: anelint {ours!r}, library {theirs!r}")
+        print("DIFFERENCE", self.differences[-1][:1200], flush=True)
 
     def graphs(self, where, ours, theirs, locations=True):
         if [g["name"] for g in ours] != [g["name"] for g in theirs]:
@@ -626,6 +627,7 @@ def compare(asset, view, comparison, folder):
     out, err = run("dump", "--json", asset)
     comparison.canonical(name, json.loads(out), view["graphs"])
     comparison.counts["assets"] += 1
+    print(name, "compared", len(comparison.differences), "differences so far", file=sys.stderr, flush=True)
 
 
 def isolated(work):
@@ -684,8 +686,6 @@ def main():
                     refused[name] = view["error"]
                     continue
                 compare(folder / f"{name}.aimodel", view, comparison, texts)
-    for difference in comparison.differences[:200]:
-        print("DIFFERENCE", difference[:1200])
     for name, error in refused.items():
         print("not exported:", name, error)
     print(", ".join(f"{count} {what}" for what, count in comparison.counts.items()))

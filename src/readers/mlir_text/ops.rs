@@ -210,6 +210,7 @@ impl<'a> Body<'a> {
                 Some(word) => Payload::Word(word),
                 // What the printed form leaves out because it is the default.
                 None if name == "coreai.gelu" => Payload::Word("none".into()),
+                None if name == "coreai.scatter_along_axis" => Payload::Word("update".into()),
                 None if draft.settings.is_empty() => Payload::None,
                 None => Payload::Settings(draft.settings),
             };
