@@ -89,7 +89,7 @@ pub(super) fn of_path(
                 continue;
             }
             // Broadcasting lines the mask's axes up with the result's from the last.
-            let shift = view.rank(result).zip(view.rank(operand.value)).map(|(to, own)| (to, own));
+            let shift = view.rank(result).zip(view.rank(operand.value));
             let own_axis = |axis: Option<usize>| {
                 let (to, own) = shift?;
                 (axis? + own).checked_sub(to)

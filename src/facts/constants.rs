@@ -99,8 +99,8 @@ fn scaled(mut one: ValueSummary, by: u64) -> ValueSummary {
 /// Sorts elements by the diagonal as they come.
 struct Collector {
     whole: ValueSummary,
-    /// Axes and extent of the square, and elements per step of its rows and columns.
-    square: Option<(usize, usize, u64, u64)>,
+    /// Row axis, column axis and extent of the square; every axis behind its rows is one or its own.
+    square: Option<(usize, usize, u64)>,
     /// Below, on, above.
     parts: [ValueSummary; 3],
     at: u64,
@@ -110,18 +110,15 @@ impl Collector {
     fn new(dims: &[u64]) -> Collector {
         let mut wide = (0..dims.len()).rev().filter(|&axis| dims[axis] > 1);
         let square = wide.next().zip(wide.next()).and_then(|(column, row)| {
-            let inner: u64 = dims[column + 1..].iter().product();
-            (dims[row] == dims[column]).then_some((row, column, dims[row], inner))
+            (dims[row] == dims[column]).then_some((row, column, dims[row]))
         });
         Collector { whole: ValueSummary::default(), square, parts: Default::default(), at: 0 }
     }
 
     fn add(&mut self, value: f64) {
         self.whole.add(value);
-        if let Some((_, _, extent, inner)) = self.square {
-            // Axes between and behind the two have extent one, so `inner` is one; kept for clarity.
-            let place = self.at / inner.max(1);
-            let (row, column) = ((place / extent) % extent, place % extent);
+        if let Some((_, _, extent)) = self.square {
+            let (row, column) = ((self.at / extent) % extent, self.at % extent);
             let part = match column.cmp(&row) {
                 std::cmp::Ordering::Less => 0,
                 std::cmp::Ordering::Equal => 1,
@@ -178,8 +175,11 @@ fn for_each_element(
     Some(())
 }
 
+/// Reads one little-endian element.
+type Decode = fn(&[u8]) -> f64;
+
 /// Bytes an element takes, and how to read one.
-fn decoder(dtype: DType) -> Option<(usize, fn(&[u8]) -> f64)> {
+fn decoder(dtype: DType) -> Option<(usize, Decode)> {
     fn array<const N: usize>(raw: &[u8]) -> [u8; N] {
         // `chunks_exact` hands over exactly the width; zeros would only show a slip in this table.
         raw.try_into().unwrap_or([0; N])

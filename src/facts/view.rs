@@ -24,14 +24,12 @@ macro_rules! words {
 }
 
 words! {
-    a = "a", axes = "axes", axis = "axis", axis1 = "axis1", axis2 = "axis2", b = "b", begin = "begin",
-    bias = "bias", condition = "condition", cos = "cos", diagonal = "diagonal", dtype = "dtype",
-    enable_gqa = "enable_gqa", end = "end", epsilon = "epsilon", equation = "equation",
-    index = "index", indices = "indices", input = "input", interleaved = "interleaved",
-    is_causal = "is_causal", k = "k", key = "key", lower = "lower", mask = "mask", max = "max",
-    min = "min", pads = "pads", permutation = "permutation", query = "query", repeats = "repeats",
-    scale = "scale", shape = "shape", sin = "sin", sizes = "sizes", start = "start", state = "state",
-    step = "step", transpose_a = "transpose_a", transpose_b = "transpose_b", update = "update",
+    a = "a", axes = "axes", axis = "axis", b = "b", begin = "begin", condition = "condition",
+    cos = "cos", diagonal = "diagonal", dtype = "dtype", end = "end", equation = "equation",
+    index = "index", indices = "indices", input = "input", key = "key", lower = "lower",
+    mask = "mask", max = "max", min = "min", permutation = "permutation", query = "query",
+    scale = "scale", sin = "sin", start = "start", state = "state", step = "step",
+    transpose_a = "transpose_a", transpose_b = "transpose_b", update = "update",
     updates = "updates", upper = "upper", value = "value", weight = "weight", alpha = "alpha",
 }
 
