@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use indexmap::IndexMap;
-
 use crate::facts::Facts;
 use crate::findings::source::SourceOptions;
 use crate::findings::{PreparedRules, findings};
@@ -26,6 +24,9 @@ use crate::target::{Generation, OsVersion, Runtime, Target, Unit};
 /// Nodes walked at most to tell how many regions findings add, each a walk over its function: some
 /// hundred milliseconds. Findings beyond it say nothing of regions.
 const REGIONS_ADDED_BUDGET: usize = 50_000_000;
+
+/// Characters in which a message tells the cuts of a function; `anelint placement` has them all.
+const LONGEST_CUTS: usize = 160;
 
 thread_local! {
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -381,33 +382,10 @@ impl PlacementView for Placed<'_> {
         Some(self.of(function)?.regions.len() as u32)
     }
 
-    fn cuts(&self, function: FunctionId) -> Vec<String> {
-        let Some(placement) = self.of(function) else { return Vec::new() };
-        let fun = self.program.function(function);
-        // One text for all cuts of one reason: 28 layers are cut in the same way.
-        let mut cuts: IndexMap<&str, Vec<&str>> = IndexMap::new();
-        for cut in &placement.cuts {
-            let Some(first) = cut.nodes.first() else { continue };
-            let reason = placement.why(*first).map_or("", |reason| match &reason.rule {
-                Some(rule) => rule.as_str(),
-                None => reason.text.as_str(),
-            });
-            let node = fun.node(*first);
-            let name = self.program.text(node.name);
-            let name = if name.is_empty() { node.op.name() } else { name };
-            cuts.entry(reason).or_default().push(name);
-        }
-        cuts.iter()
-            .map(|(reason, nodes)| {
-                let named = nodes.get(..3).unwrap_or(nodes).join(", ");
-                let more = match nodes.len().saturating_sub(3) {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
-                let at = format!("at {named}{more}");
-                if reason.is_empty() { at } else { format!("{at}: {reason}") }
-            })
-            .collect()
+    fn cuts(&self, function: FunctionId) -> String {
+        self.of(function)
+            .map(|placement| placement.summary_of_cuts(self.program, LONGEST_CUTS))
+            .unwrap_or_default()
     }
 
     fn regions_added(&self, function: FunctionId, nodes: &[NodeId]) -> Option<u32> {

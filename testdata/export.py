@@ -255,6 +255,18 @@ def spans(case):
             trees[file] = ast.parse(Path(file).read_text(encoding="utf-8"))
         return trees[file]
 
+    def last_line(file, node):
+        """The end of a definition, with the comments that close its body: the syntax tree has none."""
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        last = node.end_lineno
+        for number in range(node.end_lineno + 1, len(lines) + 1):
+            line = lines[number - 1]
+            if line.strip() and not re.match(r"\s+#", line):
+                break
+            if line.strip():
+                last = number
+        return last
+
     def definition(file, name):
         for node in tree(file).body:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == name:
@@ -271,7 +283,7 @@ def spans(case):
             return
         file, node = hit
         first = min([node.lineno] + [d.lineno for d in node.decorator_list])
-        found[(file, node.name)] = [file, first, node.end_lineno]
+        found[(file, node.name)] = [file, first, last_line(file, node)]
         bases = {b.id for b in node.bases if isinstance(b, ast.Name)} if isinstance(node, ast.ClassDef) else set()
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name) and inner.id not in bases:

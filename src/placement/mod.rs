@@ -15,6 +15,7 @@ mod estimate;
 mod groups;
 mod runs;
 mod segmenter;
+mod summary;
 mod table;
 #[cfg(test)]
 mod tests;

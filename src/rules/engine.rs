@@ -21,8 +21,8 @@ pub trait PlacementView: Sync {
     fn position(&self, function: FunctionId, node: NodeId) -> Option<Position>;
     /// Runs of on-unit work in a function.
     fn regions(&self, function: FunctionId) -> Option<u32>;
-    /// The cuts between the regions, one line of text each.
-    fn cuts(&self, function: FunctionId) -> Vec<String>;
+    /// What lies between the regions, in a few words; empty if nothing does.
+    fn cuts(&self, function: FunctionId) -> String;
     /// How many regions more there are because these nodes are off the unit.
     fn regions_added(&self, function: FunctionId, nodes: &[NodeId]) -> Option<u32>;
 }

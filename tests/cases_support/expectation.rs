@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anelint::rules::{RuleSet, Severity};
-use anelint::target::{Runtime, Unit};
+use anelint::target::{Runtime, Target, Unit};
 
 /// What a comment promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct Item {
     pub at: Option<String>,
     /// How many such findings; one or more if not said.
     pub count: Option<usize>,
+    /// May be found, need not (`ANE007?`).
+    pub optional: bool,
 }
 
 /// A promise for one artifact.
@@ -147,14 +149,24 @@ fn list_of(text: &str) -> Vec<Item> {
             None => (name, None),
         };
         if rules != "-" && !rules.is_empty() {
-            let rules = rules.split('|').map(|rule| rule.trim().to_owned()).collect();
-            items.push(Item { rules, severity, at, count });
+            let optional = rules.contains('?');
+            let rules = rules.split('|').map(|rule| rule.trim().replace('?', "")).collect();
+            items.push(Item { rules, severity, at, count, optional });
         }
     }
     items
 }
 
-/// What the comments promise of one artifact; rules that do not exist yet are left out.
+/// The runtime of a format that is not Core AI's.
+fn other_runtime(suffix: &str) -> Runtime {
+    match suffix {
+        "onnx" => Runtime::OnnxRuntime,
+        _ => Runtime::CoreMl,
+    }
+}
+
+/// What the comments promise of one artifact. Left out are rules that do not exist yet, and in Core ML
+/// packages and ONNX, where their format is not named, those that are about another runtime.
 pub fn for_artifact(
     lines: &[Line],
     suffix: &str,
@@ -186,7 +198,14 @@ pub fn for_artifact(
                 line.items.iter().find(|(own, _)| own.as_deref() == Some(format))
             });
             let default = line.items.iter().find(|(own, _)| own.is_none());
-            let items = by_format.or(default).map(|(_, items)| items.clone()).unwrap_or_default();
+            let mut items =
+                by_format.or(default).map(|(_, items)| items.clone()).unwrap_or_default();
+            if by_format.is_none() && matches!(suffix, "mlpackage" | "onnx") {
+                let target = Target { unit, ..Target::default_for(other_runtime(suffix)) };
+                items.retain(|item| {
+                    item.rules.iter().any(|id| set.find(id).is_some_and(|r| r.holds_for(&target)))
+                });
+            }
             items.into_iter().map(|item| Expected {
                 file: line.file.clone(),
                 line: line.line,

@@ -113,7 +113,12 @@ impl Metadata<'_> {
             let lists =
                 |text: &str| serde_json::from_str::<Vec<Vec<i64>>>(text).unwrap_or_default();
             if let Some(listed) = &feature.enumerated_shapes {
-                add("enumerated-shapes", &format!("{}: {listed}", feature.name));
+                // As the description of a package has them: `1×3×64, 1×3×128`.
+                let shapes: Vec<String> = lists(listed)
+                    .iter()
+                    .map(|shape| shape.iter().map(i64::to_string).collect::<Vec<_>>().join("×"))
+                    .collect();
+                add("enumerated-shapes", &format!("{}: {}", feature.name, shapes.join(", ")));
             }
             let ranges: Vec<(u64, Option<u64>)> =
                 match (&feature.shape_range, &feature.enumerated_shapes) {

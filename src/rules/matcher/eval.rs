@@ -187,7 +187,10 @@ impl Solver<'_> {
                 known(scope.around.placement.and_then(|p| p.regions(scope.id)).map(u64::from))
             }
             Special::FunctionCuts => match scope.around.placement {
-                Some(placement) => Datum::Text(placement.cuts(scope.id).join("; ")),
+                Some(placement) => match placement.cuts(scope.id) {
+                    cuts if cuts.is_empty() => Datum::Unknown,
+                    cuts => Datum::Text(cuts),
+                },
                 None => Datum::Unknown,
             },
             Special::ProgramProducer => text(&program.producer),

@@ -11,7 +11,7 @@ impl Solver<'_> {
         for piece in &template.0 {
             match piece {
                 Piece::Text(words) => text.push_str(words),
-                Piece::Hole(expr, format) => text.push_str(&shown(&self.eval(expr), *format)),
+                Piece::Hole(expr, format) => text.push_str(&shown(&self.eval(expr), format)),
             }
         }
         text
@@ -28,7 +28,7 @@ impl Solver<'_> {
                     Bound::Item(subject) | Bound::Items(subject, _) => {
                         self.shown_name(subject.node)
                     }
-                    Bound::Datum(datum) => shown(datum, Format::Plain),
+                    Bound::Datum(datum) => shown(datum, &Format::Plain),
                 };
                 Some((name.clone(), text))
             })
@@ -36,16 +36,20 @@ impl Solver<'_> {
     }
 }
 
-fn shown(datum: &Datum, format: Format) -> String {
+fn shown(datum: &Datum, format: &Format) -> String {
     match (datum, format) {
         (Datum::Number(n), Format::Bytes) => bytes(*n),
         (Datum::Number(n), Format::Percent) => format!("{:.0} %", n * 100.0),
         (Datum::Number(n), Format::Plain) => number(*n),
+        (Datum::Number(n), Format::Plural(one, many)) => {
+            format!("{} {}", number(*n), if *n == 1.0 { one } else { many })
+        }
         (Datum::Text(text), _) => text.clone(),
         (Datum::List(list), _) if list.is_empty() => "scalar".to_owned(),
         (Datum::List(list), _) => {
-            list.iter().map(|item| shown(item, Format::Plain)).collect::<Vec<_>>().join("×")
+            list.iter().map(|item| shown(item, &Format::Plain)).collect::<Vec<_>>().join("×")
         }
+        (Datum::Missing | Datum::Unknown, Format::Plural(_, many)) => format!("? {many}"),
         (Datum::Missing | Datum::Unknown, _) => "?".to_owned(),
     }
 }
@@ -84,14 +88,18 @@ mod tests {
 
     #[test]
     fn numbers_read_as_people_write_them() {
-        let plain = |n| shown(&Datum::Number(n), Format::Plain);
+        let plain = |n| shown(&Datum::Number(n), &Format::Plain);
         assert_eq!(plain(-40000.0), "-40000");
         assert_eq!(plain(0.5), "0.5");
         assert_eq!(plain(1e-12), "1e-12");
         assert_eq!(plain(f64::NEG_INFINITY), "-inf");
         assert_eq!(plain(0.0), "0");
-        assert_eq!(shown(&Datum::Number(1536.0), Format::Bytes), "1.5 KiB");
-        assert_eq!(shown(&Datum::Number(64.0), Format::Bytes), "64 B");
-        assert_eq!(shown(&Datum::Number(2_147_483_648.0), Format::Bytes), "2 GiB");
+        assert_eq!(shown(&Datum::Number(1536.0), &Format::Bytes), "1.5 KiB");
+        assert_eq!(shown(&Datum::Number(64.0), &Format::Bytes), "64 B");
+        let ops = Format::Plural("op leaves".into(), "ops leave".into());
+        assert_eq!(shown(&Datum::Number(1.0), &ops), "1 op leaves");
+        assert_eq!(shown(&Datum::Number(0.0), &ops), "0 ops leave");
+        assert_eq!(shown(&Datum::Unknown, &ops), "? ops leave");
+        assert_eq!(shown(&Datum::Number(2_147_483_648.0), &Format::Bytes), "2 GiB");
     }
 }

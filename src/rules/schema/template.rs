@@ -19,7 +19,7 @@ pub enum Piece {
 }
 
 /// How to print a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
     /// As it is.
     Plain,
@@ -27,6 +27,8 @@ pub enum Format {
     Bytes,
     /// A share of 1: `25 %`.
     Percent,
+    /// A count and its noun, in the singular and in the plural (`plural: op, ops`): `1 op`, `3 ops`.
+    Plural(String, String),
 }
 
 /// Reads a template.
@@ -83,11 +85,33 @@ pub fn parse(text: &str, names: &dyn Names) -> Result<Template, ExprError> {
     Ok(Template(pieces))
 }
 
-fn read_format(word: &str) -> Result<Format, String> {
-    match word {
-        "bytes" => Ok(Format::Bytes),
-        "percent" => Ok(Format::Percent),
-        _ => Err(format!("there is no format `{word}`{}", hint(word, &["bytes", "percent"]))),
+fn read_format(text: &str) -> Result<Format, String> {
+    let (word, rest) = match text.split_once(':') {
+        None => (text, None),
+        Some((word, rest)) => (word.trim_end(), Some(rest)),
+    };
+    match (word, rest) {
+        ("bytes", None) => Ok(Format::Bytes),
+        ("percent", None) => Ok(Format::Percent),
+        ("bytes" | "percent", Some(_)) => {
+            Err(format!("the format `{word}` takes nothing after it"))
+        }
+        ("plural", _) => {
+            let forms: Vec<&str> = rest.unwrap_or_default().split(',').map(str::trim).collect();
+            match forms.as_slice() {
+                [one, many] if !one.is_empty() && !many.is_empty() => {
+                    Ok(Format::Plural((*one).to_owned(), (*many).to_owned()))
+                }
+                _ => {
+                    Err("`plural` takes the singular and the plural: `{n | plural: op, ops}`"
+                        .into())
+                }
+            }
+        }
+        _ => Err(format!(
+            "there is no format `{word}`{}",
+            hint(word, &["bytes", "percent", "plural"])
+        )),
     }
 }
 
