@@ -39,9 +39,10 @@ fn of_type(ty: &str) -> Value {
         "u32" | "u64" => json!({"type": "integer", "minimum": 0}),
         "Switch" => json!({"enum": ["on", "off", true, false]}),
         "Scalar" => json!({"type": ["string", "number", "boolean"]}),
+        // `no` is a truth value to some YAML readers.
         "Names" => json!({"anyOf": [
             {"type": ["string", "boolean"]},
-            {"type": "array", "items": {"type": "string"}},
+            {"type": "array", "items": {"type": ["string", "boolean"]}},
         ]}),
         name => json!({"$ref": format!("#/$defs/{name}")}),
     }

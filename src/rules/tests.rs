@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{Engine, Hit, Limits, RuleSet, Selection};
 use crate::facts::Facts;
 use crate::facts::testing::{Graph, MAIN, ints};
-use crate::graph::{Attr, ConstantOrigin, DType, Op, Payload, Program};
+use crate::graph::{Attr, ConstantOrigin, DType, Format, Op, Payload, Program};
 use crate::target::{Runtime, Target};
 
 const F16: DType = DType::F16;
@@ -327,4 +327,49 @@ fn a_special_rule_silences_the_general_one_on_the_nodes_it_claims() {
         .map(|hit| (hit.rule, program.text(program.function(MAIN).node(hit.place).name)))
         .collect();
     assert_eq!(told, [(0, "conv_2"), (1, "softmax_6")]);
+}
+
+/// What one built-in rule says of a Core AI asset.
+fn said(mut program: Program, rule: &str) -> Vec<String> {
+    program.format = Format::AiModel;
+    let set = RuleSet::builtin();
+    let selection = Selection { select: vec![rule.to_owned()], ..Selection::default() };
+    let target = Target::default_for(Runtime::CoreAi);
+    let engine = Engine::new(&set, &selection, target, Limits::default()).unwrap();
+    engine.first_phase(&Facts::new(&program)).into_iter().map(|hit| hit.message).collect()
+}
+
+#[test]
+fn a_weight_palettised_in_groups_has_a_table_of_rank_6() {
+    let palettised = |groups: u64| {
+        let mut g = Graph::new();
+        let x = g.input("x", F16, &[1, 64, 8, 8]);
+        let indices = g.weight(DType::U8, &[64, 64, 1, 1]);
+        let lut = g.weight(F16, &[groups, 1, 1, 1, 16, 1]);
+        let weight = g.op(Op::LUT_TO_DENSE, &[indices, lut], &[], F16, &[64, 64, 1, 1]);
+        let conv = g.op(Op::CONV, &[x, weight], &[("strides", ints(&[1, 1]))], F16, &[1, 64, 8, 8]);
+        g.output(conv);
+        g.finish()
+    };
+    let found = said(palettised(4), "ANE007");
+    assert_eq!(found.len(), 1);
+    assert!(found[0].contains("rank 6 (4×1×1×1×16×1)"), "{}", found[0]);
+    assert!(said(palettised(1), "ANE007").is_empty(), "one table for the whole weight is fine");
+}
+
+#[test]
+fn a_count_is_told_in_singular_and_plural() {
+    let program = attention_like();
+    let body = "match: {op: add, bind: x}\nmessage: \"{x.rank | plural: dim, dims}, {at(x.shape, 0) | plural: row, rows}\"";
+    assert_eq!(hits(&program, body)[0].message, "4 dims, 1 row");
+    for (format, mistake) in [
+        ("plural", "`plural` takes the singular and the plural"),
+        ("plural: dim", "`plural` takes the singular and the plural"),
+        ("plurals: a, b", "there is no format `plurals`; did you mean `plural`?"),
+        ("bytes: a", "the format `bytes` takes nothing after it"),
+    ] {
+        let body = format!("match: {{op: add, bind: x}}\nmessage: \"{{x.rank | {format}}}\"");
+        let found = mistakes(&body).join("\n");
+        assert!(found.contains(mistake), "{found}");
+    }
 }

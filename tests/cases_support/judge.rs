@@ -9,6 +9,9 @@ use anelint::rules::Severity;
 
 use crate::expectation::{Expected, Kind};
 
+/// Characters of the longest message: it stands on one line of a report.
+const LONGEST_MESSAGE: usize = 300;
+
 /// What is wrong, one line each.
 pub fn judge(
     expected: &[Expected],
@@ -151,6 +154,12 @@ pub fn judge(
         }
     }
     for (n, finding) in findings.iter().enumerate() {
+        let message = &finding.message;
+        if message.chars().count() > LONGEST_MESSAGE
+            || ["(s)", "``", ": ,", "?"].iter().any(|slip| message.contains(slip))
+        {
+            problems.push(format!("wording      {}", shown(finding, testdata)));
+        }
         if complete && finding.severity == Severity::Error && !accounted[n] {
             problems.push(format!("false alarm  {}", shown(finding, testdata)));
         }
@@ -178,6 +187,18 @@ fn at_use_of_folded(finding: &Finding, promise: &Expected, testdata: &Path) -> b
     }
     let source = std::fs::read_to_string(testdata.join(&promise.file)).unwrap();
     let line = |number: u32| source.lines().nth(number as usize - 1).unwrap_or_default();
+    // An argument of the statement that begins on the promised line.
+    let mut open = 0;
+    for number in promise.line..promise.line + 20 {
+        open += line(number).matches(['(', '[', '{']).count() as i32;
+        open -= line(number).matches([')', ']', '}']).count() as i32;
+        if number == first {
+            return true;
+        }
+        if open <= 0 {
+            break;
+        }
+    }
     let Some((name, _)) = line(promise.line).split_once(" = ") else { return false };
     let name = name.trim();
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
