@@ -34,6 +34,14 @@ pub(super) fn has_f16(view: &View<'_>) -> bool {
         .any(|(id, _)| view.function.results(id).any(|result| view.dtype(result) == DType::F16))
 }
 
+/// Whether an op compares f32 values that vary: it belongs to the island that makes them.
+fn compares_wide(view: &View<'_>, node: NodeId) -> bool {
+    view.function.is_work(node)
+        && view.op(node).category() == Category::Logic
+        && view.function.results(node).all(|result| view.dtype(result) == DType::Bool)
+        && view.operands(node).any(|value| is_wide(view.dtype(value)) && !view.is_fixed(value))
+}
+
 /// Whether an op computes in f32.
 fn computes_wide(view: &View<'_>, node: NodeId) -> bool {
     let op = view.op(node);
@@ -45,7 +53,7 @@ fn computes_wide(view: &View<'_>, node: NodeId) -> bool {
         return false;
     }
     let wide_result = view.function.results(node).any(|result| is_wide(view.dtype(result)));
-    if wide_result {
+    if wide_result || compares_wide(view, node) {
         return true;
     }
     // f16 beside an f32 tensor of no dims: the result is f16 by promotion rules, the work is not.
@@ -99,7 +107,8 @@ pub(super) fn records(view: &View<'_>) -> Vec<Record> {
     islands
         .into_iter()
         .zip(carriers)
-        .filter(|(nodes, _)| !nodes.is_empty())
+        // A comparison alone makes no f32: what it reads does.
+        .filter(|(nodes, _)| nodes.iter().any(|&node| !compares_wide(view, node)))
         .map(|(nodes, carriers)| record(view, nodes, &carriers))
         .collect()
 }
