@@ -8,10 +8,13 @@
 //!
 //! `stats` counts what the graph says, beside this line; it knows facts and placement.
 //!
+//! `diff` compares two readings of a model.
+//!
 //! `check` strings the rooms together for one input; `cli` is the terminal's door.
 
 pub mod check;
 pub mod cli;
+pub mod diff;
 pub mod facts;
 pub mod findings;
 pub mod graph;

@@ -116,3 +116,61 @@ fn several_units_make_several_inputs() {
     assert_eq!(regions.len(), 3);
     assert_eq!((regions[1], regions[2]), (1, 1), "the GPU and the CPU run f32");
 }
+
+/// The first function of the first input.
+fn placed(path: &str) -> serde_json::Value {
+    let json = text(&["placement", path, "--format", "json"]);
+    let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    json["inputs"][0]["functions"][0].take()
+}
+
+#[test]
+fn of_an_encoder_with_f32_in_every_layer_two_lines_are_to_blame() {
+    // The softmax of each layer, then the pooling of the head; in that order.
+    for form in ["pt2", "decomp.pt2", "aimodel"] {
+        let many = placed(&format!("testdata/cases/out/regions_many.{form}"));
+        assert_eq!(many["regions"].as_array().unwrap().len(), 14, "{form}");
+        let steps: Vec<_> = many["what_if"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|step| {
+                (
+                    step["location"]["file"].as_str().unwrap(),
+                    step["location"]["line"].as_u64().unwrap(),
+                    step["regions_before"].as_u64().unwrap(),
+                    step["regions_after"].as_u64().unwrap(),
+                )
+            })
+            .collect();
+        let file = "testdata/cases/regions.py";
+        assert_eq!(steps, [(file, 32, 14, 2), (file, 57, 2, 1)], "{form}");
+        let source = std::fs::read_to_string(format!("{}/{file}", env!("CARGO_MANIFEST_DIR")));
+        let source = source.unwrap();
+        let line = |at: usize| source.lines().nth(at - 1).unwrap();
+        assert!(line(32).contains("F.softmax(scores, dim=-1, dtype=torch.float32)"));
+        assert!(line(57).contains("x.float()"));
+        let one = placed(&format!("testdata/cases/out/regions_one.{form}"));
+        assert_eq!(one["regions"].as_array().unwrap().len(), 1, "{form}");
+        assert!(one["what_if"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn of_whole_models_only_the_work_on_token_ids_and_masks_is_off_the_unit() {
+    for model in ["vit", "convnext"] {
+        let own = placed(&format!("testdata/models/out/{model}.mlpackage"));
+        assert_eq!(own["eligible"], own["count"], "{model}: all eligible");
+    }
+    for model in ["bert", "llama", "qwen3", "qwen3_decode"] {
+        let own = placed(&format!("testdata/models/out/{model}.mlpackage"));
+        for op in own["ops"].as_array().unwrap() {
+            if op["eligible"] == false && op["transparent"] == false {
+                assert_eq!(op["interior"], false, "{model}: {op}");
+                let kind = op["op"].as_str().unwrap();
+                let known = ["cast", "add", "gather", "greater_equal", "where"];
+                assert!(known.contains(&kind), "{model}: {op}");
+            }
+        }
+    }
+}

@@ -17,6 +17,7 @@ fn broken(root: &Value, schema: &Value, value: &Value, path: &str) -> Vec<String
         "boolean" => value.is_boolean(),
         "integer" => value.is_i64() || value.is_u64(),
         "null" => value.is_null(),
+        "number" => value.is_number(),
         other => panic!("the validator does not know the type {other}"),
     };
     let mut nested = Vec::new();
@@ -104,8 +105,23 @@ fn broken(root: &Value, schema: &Value, value: &Value, path: &str) -> Vec<String
 }
 
 fn schema() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/check.schema.json");
+    schema_of("check")
+}
+
+fn schema_of(subcommand: &str) -> Value {
+    let path = format!("{}/schemas/{subcommand}.schema.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The JSON of another subcommand.
+fn json_of(arguments: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_anelint"))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata"))
+        .args(arguments)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn report(arguments: &[&str]) -> Value {
@@ -132,6 +148,26 @@ fn reports_hold_to_the_schema() {
     assert!(findings.iter().any(|finding| finding["related"][0].is_object()));
     for report in &reports {
         assert_eq!(broken(&schema, &schema, report, "report"), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn placement_stats_and_diff_hold_to_theirs() {
+    let many = "cases/out/regions_many.pt2";
+    let one = "cases/out/regions_one.pt2";
+    let analysis = "coreml/analytics.mil";
+    for arguments in [
+        &["placement", many, "--target", "neural-engine,gpu"][..],
+        &["placement", analysis, "--confirm", analysis],
+        &["stats", many, "coreml/cw_conv.pal4_group16_scale.mlpackage"],
+        &["stats", one, "--bandwidth", "100", "--rate", "10000"],
+        &["diff", many, one],
+        &["diff", one, many],
+    ] {
+        let schema = schema_of(arguments[0]);
+        let report = json_of(arguments);
+        assert_ne!(report["inputs"][0]["functions"][0]["name"], Value::Null, "{arguments:?}");
+        assert_eq!(broken(&schema, &schema, &report, "report"), Vec::<String>::new());
     }
 }
 

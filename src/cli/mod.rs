@@ -4,6 +4,8 @@
 
 mod arguments;
 mod check;
+mod confirm;
+mod diff;
 mod dump;
 mod explain;
 mod failure;
@@ -47,6 +49,8 @@ enum Command {
     Placement(placement::PlacementArguments),
     /// Say why one op is on the unit or off it
     Why(placement::WhyArguments),
+    /// Compare two versions of a model: findings, regions, ops, parameters, cost, contract
+    Diff(diff::DiffArguments),
     /// Count ops, parameters, bytes, operations and memory
     Stats(stats::StatsArguments),
     /// Print a model's canonical graph
@@ -99,6 +103,7 @@ pub fn main() -> ExitCode {
         Command::Rules(own) => rules::run(own, color),
         Command::Placement(own) => placement::run(own),
         Command::Why(own) => placement::why(own),
+        Command::Diff(own) => diff::run(own),
         Command::Stats(own) => stats::run(own),
         Command::Dump(own) => dump::run(own),
     };

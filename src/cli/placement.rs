@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, arguments, rule_files};
+use super::{Failure, arguments, confirm, rule_files};
 use crate::check::{CheckError, CheckOptions, Checker, absolute};
 use crate::findings::source::{SourceMap, SourceOptions, SourceRule, Spot};
 use crate::graph::{FunctionId, NodeId, NodeKind, Program};
@@ -55,6 +55,10 @@ pub struct PlacementArguments {
     path: PathBuf,
     #[command(flatten)]
     target: TargetArguments,
+    /// What a compile or a compute plan said: an .aimodelc, an analytics.mil, a plan as JSON; may be
+    /// given several times
+    #[arg(long, value_name = "FILE")]
+    confirm: Vec<PathBuf>,
     /// Output format
     #[arg(long, alias = "output-format", value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -83,7 +87,7 @@ enum Format {
 /// Runs `placement`.
 pub fn run(arguments: PlacementArguments) -> Result<ExitCode, Failure> {
     let mut text = String::new();
-    with_reports(&arguments.path, &arguments.target, |reports| {
+    with_confirmed(&arguments.path, &arguments.target, &arguments.confirm, |reports| {
         match arguments.format {
             Format::Text => {
                 for report in reports {
@@ -169,37 +173,55 @@ fn no_such_node(program: &Program, placements: &[(FunctionId, Placement)], name:
     }
 }
 
+impl TargetArguments {
+    /// The options that checking needs.
+    pub(super) fn options(&self) -> Result<CheckOptions, Failure> {
+        let working_folder = std::env::current_dir()
+            .map_err(|error| Failure::new(format!("the working folder cannot be read: {error}")))?;
+        let roots = self.source_root.iter().map(|root| absolute(root, &working_folder)).collect();
+        Ok(CheckOptions {
+            units: self.target.clone(),
+            runtime: self.runtime,
+            chip: self.chip,
+            os: self.os,
+            selection: Selection::default(),
+            limits: Limits::default(),
+            source: SourceOptions { roots, working_folder, path_maps: self.path_map.clone() },
+            read: ReadOptions { no_mmap: self.no_mmap },
+        })
+    }
+}
+
 /// Reads and places a model on each unit asked for, and hands the reports on.
 pub(super) fn with_reports(
     path: &Path,
     arguments: &TargetArguments,
     use_them: impl FnOnce(&[PlacementReport<'_>]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let working_folder = std::env::current_dir()
-        .map_err(|error| Failure::new(format!("the working folder cannot be read: {error}")))?;
+    with_confirmed(path, arguments, &[], use_them)
+}
+
+/// The same, held against what compilers said.
+fn with_confirmed(
+    path: &Path,
+    arguments: &TargetArguments,
+    files: &[PathBuf],
+    use_them: impl FnOnce(&[PlacementReport<'_>]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let options = arguments.options()?;
     let (set, prepared) = rule_files::load(&[])?;
-    let source = SourceOptions {
-        working_folder: working_folder.clone(),
-        roots: arguments.source_root.iter().map(|root| absolute(root, &working_folder)).collect(),
-        path_maps: arguments.path_map.clone(),
-    };
-    let read = ReadOptions { no_mmap: arguments.no_mmap };
-    let options = CheckOptions {
-        units: arguments.target.clone(),
-        runtime: arguments.runtime,
-        chip: arguments.chip,
-        os: arguments.os,
-        selection: Selection::default(),
-        limits: Limits::default(),
-        source: source.clone(),
-        read,
-    };
+    let (source, read) = (options.source.clone(), options.read);
+    let working_folder = source.working_folder.clone();
     let checker =
         Checker::new(&set, &prepared, options).map_err(|e| Failure::new(e.to_string()))?;
     let program = readers::read(path, read).map_err(|error| {
         let offset = error.offset.map(|at| format!(" (at byte {at})")).unwrap_or_default();
         Failure::new(format!("{}: {}{offset}", path.display(), error.message))
     })?;
+    let mut words = Vec::new();
+    for file in files {
+        words.push(confirm::read(file, read)?);
+    }
     let map = SourceMap::new(&program, source);
     let rule = SourceRule::default();
     let spot = |function: FunctionId, node: NodeId| -> Option<Spot> {
@@ -211,16 +233,21 @@ pub(super) fn with_reports(
         let placements = checker.place(&program, unit).map_err(|error: CheckError| {
             Failure::new(format!("{}: {}", path.display(), error.message()))
         })?;
-        placed.push((checker.target(unit, &program), placements));
+        let confirmed = words
+            .iter()
+            .map(|words| confirm::hold(words, &program, &placements))
+            .collect::<Result<Vec<_>, _>>()?;
+        placed.push((checker.target(unit, &program), placements, confirmed));
     }
     let reports: Vec<PlacementReport<'_>> = placed
         .iter()
-        .map(|(target, placements)| PlacementReport {
+        .map(|(target, placements, confirmed)| PlacementReport {
             path: &shown,
             program: &program,
             target: *target,
             placements,
             spot: &spot,
+            confirmed,
             folder: &working_folder,
         })
         .collect();

@@ -8,6 +8,7 @@
 //! ```
 
 mod condition;
+mod confirm;
 mod cuts;
 mod edge;
 mod eligibility;
@@ -21,6 +22,9 @@ mod table;
 mod tests;
 mod what_if;
 
+pub use confirm::{
+    Agreement, Confirmation, Difference, Question, RegionAgreement, Said, confirm, unit_of,
+};
 pub use eligibility::{Reason, ReasonId, RuleVerdict, Verdict};
 
 use crate::facts::{cost, is_constant};

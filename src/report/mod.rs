@@ -1,6 +1,8 @@
 //! Reports: one file an output format. How findings came to be is nobody's business here.
 
 mod concise;
+mod confirm;
+mod diff;
 mod dump;
 mod escape;
 mod json;
@@ -14,6 +16,8 @@ mod text_dump;
 mod verdict;
 
 pub use concise::write as write_concise;
+pub use confirm::ConfirmedBy;
+pub use diff::{DiffReport, diff_json, diff_markdown, diff_text};
 pub use dump::{DumpOptions, dump};
 pub use escape::text as escaped;
 pub use json::write as write_json;

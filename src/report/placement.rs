@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::confirm::{ConfirmedBy, JsonConfirmation, confirmed_json, confirmed_text};
 use super::json::{Location, location};
 use super::verdict::counted;
 use super::{escape, os_text};
@@ -26,6 +27,8 @@ pub struct PlacementReport<'a> {
     pub placements: &'a [(FunctionId, Placement)],
     /// The place of a node in the author's source.
     pub spot: &'a dyn Fn(FunctionId, NodeId) -> Option<Spot>,
+    /// What compilers said, a file each.
+    pub confirmed: &'a [ConfirmedBy],
     /// Paths of source files are shown relative to this folder.
     pub folder: &'a Path,
 }
@@ -95,6 +98,7 @@ fn function_text(
     left_behind(text, report, function, placement);
     boundary(text, function, placement);
     ranking(text, report, id, placement);
+    confirmed_text(text, report, id, placement);
 }
 
 /// Whether the planner's costs decide, and not eligibility alone.
@@ -476,6 +480,7 @@ struct JsonFunction<'a> {
     cuts: Vec<JsonCut<'a>>,
     what_if: Vec<JsonWhatIf<'a>>,
     what_if_skipped: u32,
+    confirmations: Vec<JsonConfirmation<'a>>,
 }
 
 #[derive(Serialize)]
@@ -493,7 +498,9 @@ struct JsonOp<'a> {
     alternative: Option<&'a str>,
     predicted: Option<&'static str>,
     tie: bool,
-    confirmed: Option<&'static str>,
+    confirmed: Option<&'a str>,
+    confirmed_supported: Option<bool>,
+    confirmed_reason: Option<&'a str>,
     region: Option<u32>,
     interior: bool,
     location: Option<Location>,
@@ -555,6 +562,10 @@ fn json_function<'a>(
     let name = |node: NodeId| program.text(function.node(node).name);
     let place = |node: NodeId| (report.spot)(id, node).map(|spot| location(&spot, report.folder));
     let off = if by_cost(report.target) { "cpu" } else { "off-unit" };
+    // Of several files the first that says something of an op speaks for it.
+    let said = |node: NodeId| {
+        report.confirmed.iter().find_map(|by| by.of(id)?.nodes.get(node.0 as usize)?.as_ref())
+    };
     let ops = function
         .nodes()
         .filter(|(_, node)| {
@@ -579,7 +590,12 @@ fn json_function<'a>(
                     .predicted
                     .map(|on| if on { report.target.unit.name() } else { off }),
                 tie: placed.tie,
-                confirmed: None,
+                confirmed: said(id).and_then(|said| match said.preferred {
+                    Some(true) => Some(report.target.unit.name()),
+                    _ => said.selected.as_deref(),
+                }),
+                confirmed_supported: said(id).and_then(|said| said.supported),
+                confirmed_reason: said(id).and_then(|said| said.reason.as_deref()),
                 region: placed.region,
                 interior: placed.is_interior(),
                 location: place(id),
@@ -648,6 +664,7 @@ fn json_function<'a>(
             })
             .collect(),
         what_if_skipped: placement.what_if_skipped,
+        confirmations: confirmed_json(report, id, placement),
     }
 }
 

@@ -472,6 +472,7 @@ impl Checker<'_> {
             states: test(self, &raw.states),
             weight_bytes: test(self, &raw.weight_bytes),
             regions: test(self, &raw.regions),
+            confirmed_regions: test(self, &raw.confirmed_regions),
             contains: node(self, &raw.contains),
             lacks: node(self, &raw.lacks),
             count,

@@ -371,6 +371,8 @@ pub struct FunctionTest {
     pub weight_bytes: Option<Test>,
     /// Regions.
     pub regions: Option<Test>,
+    /// Regions of the compiled asset.
+    pub confirmed_regions: Option<Test>,
     /// A node that is in it.
     pub contains: Option<Box<Pattern>>,
     /// A node that is not.

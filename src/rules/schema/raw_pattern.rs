@@ -350,6 +350,9 @@ pub struct FunctionPattern {
     /// Regions of the unit; from placement.
     #[serde(default)]
     pub regions: Option<Test>,
+    /// Regions that a compiled asset holds for the function; missing in graphs that are not compiled.
+    #[serde(default)]
+    pub confirmed_regions: Option<Test>,
     /// Some node fits.
     #[serde(default)]
     pub contains: Option<Box<Pattern>>,
