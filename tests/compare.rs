@@ -100,12 +100,16 @@ fn an_analysis_file_confirms_supported_and_preferred_apart() {
     assert_eq!((&said["named"], &said["unmatched"]), (&3.into(), &0.into()));
     assert_eq!(said["regions"], 1, "conv and add run on the unit, one after the other");
     // Both say of all three whether the unit could run them, and agree.
-    assert_eq!((&said["supported"]["compared"], &said["supported"]["agree"]), (&3.into(), &3.into()));
+    assert_eq!(
+        (&said["supported"]["compared"], &said["supported"]["agree"]),
+        (&3.into(), &3.into())
+    );
     // By our estimates so little work stays on the CPU; the file has two ops on the unit.
     let preferred: Vec<&Value> = said["differences"].as_array().unwrap().iter().collect();
     assert!(preferred.iter().all(|difference| difference["question"] == "preferred"));
     assert_eq!(
-        said["preferred"]["compared"].as_u64().unwrap() - said["preferred"]["agree"].as_u64().unwrap(),
+        said["preferred"]["compared"].as_u64().unwrap()
+            - said["preferred"]["agree"].as_u64().unwrap(),
         preferred.len() as u64
     );
     let ops = function["ops"].as_array().unwrap();
@@ -199,7 +203,8 @@ fn little_work_stays_on_the_cpu_and_advice_says_so() {
     let (_, report) = json(&["check", "testdata/models/out/vit.mlpackage"]);
     assert!(rules(&report["findings"]).contains(&"ANE057"));
     // Enough work for the unit, and a function with an op that cannot go there.
-    for other in ["placement/ctx/models/conv3x3_d2.mlpackage", "placement/models/topk_w.mlpackage"] {
+    for other in ["placement/ctx/models/conv3x3_d2.mlpackage", "placement/models/topk_w.mlpackage"]
+    {
         let (_, report) = json(&["check", &format!("testdata/{other}")]);
         let placed = &report["inputs"][0]["functions"][0];
         if placed["regions"] == 0 && placed["eligible"] == placed["ops"] {
@@ -222,8 +227,7 @@ fn statistics_name_their_formulas_and_bounds() {
 
 #[test]
 fn palettised_weights_are_smaller_and_rounded_ones_are_not() {
-    let (_, report) =
-        json(&["stats", "testdata/coreml/cw_conv.pal4_group16_scale.mlpackage"]);
+    let (_, report) = json(&["stats", "testdata/coreml/cw_conv.pal4_group16_scale.mlpackage"]);
     let weights = &report["inputs"][0]["functions"][0]["weights"];
     let parameters = report["inputs"][0]["functions"][0]["parameters"].as_u64().unwrap();
     assert!(parameters > 0);

@@ -189,6 +189,7 @@ fn palettised_weights_count_their_dense_elements_and_their_stored_bytes() {
     let class = &stats.weights.classes[0];
     assert_eq!((class.dtype, class.compression.name()), (DType::U4, "lut_to_dense"));
     assert_eq!((class.tensors, class.elements), (1, 128 * 64));
+    assert_eq!(stats.weights.bytes_read, stats.weights.bytes, "the table is read too");
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Compression {
 /// Weights of one dtype and compression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightClass {
-    /// The dtype stored; of a compressed weight that of its largest part.
+    /// The dtype stored; of a compressed weight that of its data or indices.
     pub dtype: DType,
     /// How it is stored.
     pub compression: Compression,
@@ -112,6 +112,11 @@ pub(super) fn count(program: &Program, function: &Function) -> Weights {
                 && matches!(program.text(operand.name), "weight" | "input");
             let found = stored(program, function, source);
             for part in &found {
+                // Tables and scales beside a compressed weight are read whole.
+                for &with in &part.with {
+                    let size = constant_bytes(program, function, with).unwrap_or(0);
+                    reads[with.0 as usize] = Read { bytes: size, full: true };
+                }
                 let Some(size) = constant_bytes(program, function, part.node) else { continue };
                 let read = &mut reads[part.node.0 as usize];
                 read.full |= !rows;
@@ -188,7 +193,7 @@ fn add(
 
 /// A stored constant behind an operand.
 struct Part {
-    /// The constant, of several that one decompression reads the largest.
+    /// The constant; of several that one decompression reads the one with the data or the indices.
     node: NodeId,
     /// What else is stored for it (tables, scales, offsets).
     with: Vec<NodeId>,
@@ -216,12 +221,11 @@ fn stored(program: &Program, function: &Function, from: NodeId) -> Vec<Part> {
                 dense: None,
             });
         } else if let Some(how) = decompression(own.op) {
-            let mut leaves = leaves(function, node, &mut visited);
-            leaves.sort_by_key(|&leaf| {
-                let size = constant_bytes(program, function, leaf).unwrap_or(0);
-                (std::cmp::Reverse(size), leaf)
-            });
-            let Some((&main, rest)) = leaves.split_first() else { continue };
+            let leaves = leaves(function, node, &mut visited);
+            let Some(main) = main_part(function, node).or(leaves.first().copied()) else {
+                continue;
+            };
+            let rest: Vec<NodeId> = leaves.into_iter().filter(|&leaf| leaf != main).collect();
             let float = constant_of(function, main)
                 .is_some_and(|constant| program.constant(constant).dtype.is_float());
             let compression = match how {
@@ -229,7 +233,7 @@ fn stored(program: &Program, function: &Function, from: NodeId) -> Vec<Part> {
                 How::InGraph if float => Compression::Fake,
                 How::InGraph => Compression::By(own.op),
             };
-            parts.push(Part { node: main, with: rest.to_vec(), compression, dense: Some(node) });
+            parts.push(Part { node: main, with: rest, compression, dense: Some(node) });
         } else {
             open.extend(function.operands(node).iter().map(|o| function.producer(o.value)));
         }
@@ -253,7 +257,17 @@ fn decompression(op: Op) -> Option<How> {
     }
 }
 
-/// The constants below a node of constant work.
+/// The constant that a decompression reads first: data or indices come before tables and scales.
+fn main_part(function: &Function, from: NodeId) -> Option<NodeId> {
+    let mut node = from;
+    // Operands come before their users: each step goes down.
+    while !matches!(function.node(node).kind, NodeKind::Constant(_)) {
+        node = function.producer(function.operands(node).first()?.value);
+    }
+    Some(node)
+}
+
+/// The constants below a node of constant work, in program order.
 fn leaves(
     function: &Function,
     from: NodeId,
@@ -272,6 +286,7 @@ fn leaves(
             open.extend(function.operands(node).iter().map(|o| function.producer(o.value)));
         }
     }
+    leaves.sort_unstable();
     leaves
 }
 
