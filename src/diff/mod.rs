@@ -75,6 +75,10 @@ pub fn findings<'a>(old: &'a [Finding], new: &'a [Finding]) -> FindingsDiff<'a> 
     }
     diff.lost =
         old.iter().filter(|finding| before.contains_key(finding.fingerprint.as_str())).collect();
+    // The worst first, else in their own order.
+    for list in [&mut diff.gained, &mut diff.lost] {
+        list.sort_by_key(|finding| std::cmp::Reverse(rank(finding.severity)));
+    }
     diff
 }
 
