@@ -6,6 +6,7 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 
 use bytes::Bytes;
+use zip::read::{ArchiveOffset, Config};
 use zip::{CompressionMethod, ZipArchive};
 
 use super::super::ReadError;
@@ -14,6 +15,11 @@ use super::super::ReadError;
 const MAX_RATIO: u64 = 1032;
 /// Largest member that is inflated (a stored one is a slice of the map and has no such limit).
 const MAX_INFLATED: u64 = 1 << 31;
+
+/// An exported program starts at its first byte. Looking for a start further in goes wrong where the
+/// first entry of the directory is as long as the zip64 records behind it (76 bytes, which the length
+/// of the file's stem decides).
+const CONFIG: Config = Config { archive_offset: ArchiveOffset::Known(0) };
 
 /// A member's place in the archive.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +51,7 @@ impl<'p> Archive<'p> {
     /// # Errors
     /// [`ReadError`] if it is truncated, or holds a name that leads out of the archive.
     pub fn open(path: &'p Path, bytes: Bytes) -> Result<Archive<'p>, ReadError> {
-        let mut zip = ZipArchive::new(Cursor::new(bytes.clone()))
+        let mut zip = ZipArchive::with_config(CONFIG, Cursor::new(bytes.clone()))
             .map_err(|error| ReadError::broken(path, format!("broken zip archive: {error}")))?;
         let mut members = BTreeMap::new();
         for index in 0..zip.len() {
