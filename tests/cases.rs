@@ -94,14 +94,21 @@ fn rules() -> RuleSet {
         return RuleSet::builtin();
     }
     let mut set = RuleSet::default();
+    let mut waiting = Vec::new();
     for room in ["neural-engine", "gpu", "common"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rules").join(room);
         let mut files: Vec<PathBuf> =
             folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
         files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
         files.sort();
-        for file in files {
-            set.load_file(&file).unwrap_or_else(|error| panic!("{error}"));
+        waiting.extend(files);
+    }
+    // A rule that stands over another can be loaded when that one is there.
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        waiting.retain(|file| set.load_file(file).is_err());
+        if waiting.len() == before {
+            panic!("{}", set.load_file(&waiting[0]).unwrap_err());
         }
     }
     set

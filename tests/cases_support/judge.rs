@@ -56,6 +56,8 @@ pub fn judge(
                 let related = |n: &&usize| {
                     let finding = findings[**n];
                     finding.related.iter().any(|(spot, _)| at(spot))
+                        // Where several may be the cause, a note names them all.
+                        || finding.notes.iter().any(|note| note.contains(&format!("{where_}:")))
                         // In an export that records helpers the place itself is there.
                         || (suffix == "strict" && finding.spot.as_ref().is_some_and(at))
                 };
