@@ -73,16 +73,20 @@ impl Editor {
         for (at, &node) in sequence.iter().enumerate() {
             position[node as usize] = at as u32;
         }
-        let mut nodes: Vec<Option<DraftNode>> = draft.nodes.into_iter().map(Some).collect();
-        draft.nodes = Vec::with_capacity(sequence.len());
-        for &old in &sequence {
-            let Some(mut node) = nodes[old as usize].take() else { continue };
+        for node in &mut draft.nodes {
             for (_, (producer, _)) in &mut node.operands {
                 if let Some(&place) = position.get(*producer as usize) {
                     *producer = place;
                 }
             }
-            draft.nodes.push(node);
+        }
+        // In place, cycle by cycle: a second list of nodes would be the peak of a whole run.
+        for at in 0..draft.nodes.len() {
+            while position[at] as usize != at {
+                let place = position[at] as usize;
+                draft.nodes.swap(at, place);
+                position.swap(at, place);
+            }
         }
         draft
     }

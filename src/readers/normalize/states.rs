@@ -5,7 +5,7 @@
 use super::edit::{Editor, sweep};
 use super::{Context, note_absorbed};
 use crate::graph::{
-    Attr, Dim, Draft, DraftNode, DraftOperand, Name, NodeFlags, NodeKind, Op, ShapeId,
+    Attr, Dim, Draft, DraftNode, DraftOperand, Name, NodeFlags, NodeKind, Op, Payload, ShapeId,
 };
 
 /// Most ops that hand their input on unchanged which are looked through at one place.
@@ -73,7 +73,7 @@ pub fn states(draft: Draft, writes: &[Write], names: &[Name], context: &mut Cont
     let mut draft = work.editor.finish();
     let views: Vec<u32> = (0..draft.nodes.len() as u32).collect();
     let copy = |node: &DraftNode| {
-        matches!(node.op, Op::SLICE | Op::SELECT | Op::STATE_READ)
+        matches!(node.op, Op::SLICE | Op::SELECT | Op::STATE_READ | Op::ARANGE | Op::EQUAL)
             || (node.op.is_transparent() && node.op != Op::ASSERT)
             || (node.op == Op::CAST && !node.spelling.is_empty())
     };
@@ -129,6 +129,11 @@ impl States<'_, '_> {
             if cursor == state {
                 break;
             }
+            if let Some(update) = self.select_scatter(cursor.0)
+                && let Some(slot) = self.editor.draft.nodes.get_mut(cursor.0 as usize)
+            {
+                *slot = update;
+            }
             let node = self.node(cursor.0)?;
             if cursor.1 != 0 || !self.is_update(node) {
                 return self.write_whole(target, value);
@@ -148,6 +153,65 @@ impl States<'_, '_> {
             before = (at, 0);
         }
         Some(before)
+    }
+
+    /// A `where(arange == index, unsqueeze(update), input)` as the update of one place that it is:
+    /// torch's decomposition of `select_scatter`.
+    fn select_scatter(&self, at: u32) -> Option<DraftNode> {
+        let w = self.context.words;
+        let node = self.node(at).filter(|node| node.op == Op::WHERE)?;
+        let (condition, update, input) =
+            (node.operand(w.condition)?, node.operand(w.a)?, node.operand(w.b)?);
+        let unsqueeze = self.node(update.0).filter(|node| node.op == Op::UNSQUEEZE)?;
+        let &[axis] = unsqueeze.attribute(w.axes)?.as_ints()?.as_slice() else { return None };
+        let place = usize::try_from(axis).ok()?;
+        // The condition runs along that axis alone, aligned from the right.
+        let (given, whole) = (self.shape(condition)?, self.shape(input)?);
+        let lead = whole.len().checked_sub(given.len())?;
+        let along = place.checked_sub(lead)?;
+        let alone = given.iter().enumerate().all(|(axis, dim)| {
+            if axis == along { Some(dim) == whole.get(place) } else { *dim == Dim::Static(1) }
+        });
+        let mut compare = condition;
+        for _ in 0..MAX_HANDED_ON {
+            let node = self.node(compare.0)?;
+            if node.op == Op::EQUAL {
+                break;
+            }
+            if node.kind != NodeKind::Op || !node.op.is_transparent() {
+                return None;
+            }
+            compare = node.operands.first()?.1;
+        }
+        let compare = self.node(compare.0).filter(|node| node.op == Op::EQUAL)?;
+        let numbers = self.node(compare.operand(w.a)?.0).filter(|node| node.op == Op::ARANGE)?;
+        let counts = self.number(numbers.operand(w.start)?) == Some(0)
+            && self.number(numbers.operand(w.step)?) == Some(1);
+        let index = self.number(compare.operand(w.b)?)?;
+        if !alone || !counts || index < 0 {
+            return None;
+        }
+        let mut made = node.clone();
+        made.op = Op::SLICE_UPDATE;
+        made.operands = vec![(w.input, input), (w.update, update)];
+        made.attributes = vec![
+            (w.axis, Attr::Int(axis)),
+            (w.begin, Attr::Int(index)),
+            (w.end, Attr::Int(index.checked_add(1)?)),
+            (w.step, Attr::Int(1)),
+        ];
+        Some(made)
+    }
+
+    /// The whole number that a constant is.
+    fn number(&self, (node, _): DraftOperand) -> Option<i64> {
+        let NodeKind::Constant(id) = self.node(node)?.kind else { return None };
+        let value = match &self.context.program.constant(id).payload {
+            Payload::Splat(value) => *value,
+            Payload::Values(values) if values.len() == 1 => *values.first()?,
+            _ => return None,
+        };
+        (value.fract() == 0.0 && value.abs() < 9e15).then_some(value as i64)
     }
 
     fn is_update(&self, node: &DraftNode) -> bool {

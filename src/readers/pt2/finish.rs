@@ -70,6 +70,7 @@ pub fn finish(
         let mut context = Context { program: &mut builder.program, words: &words };
         functional(&mut graph, &mut context);
         let mut draft = std::mem::take(&mut graph.draft);
+        graph.values = Table::default();
         let (writes, names) = take_writes(&mut draft, context.program);
         draft = normalize::states(draft, &writes, &names, &mut context);
         draft = normalize::linear(draft, &mut context);
