@@ -162,6 +162,8 @@ impl States<'_, '_> {
         let node = self.node(at).filter(|node| node.op == Op::WHERE)?;
         let (condition, update, input) =
             (node.operand(w.condition)?, node.operand(w.a)?, node.operand(w.b)?);
+        let spread = |op: Op| matches!(op, Op::IDENTITY | Op::EXPAND);
+        let update = self.down(update, spread)?;
         let unsqueeze = self.node(update.0).filter(|node| node.op == Op::UNSQUEEZE)?;
         let &[axis] = unsqueeze.attribute(w.axes)?.as_ints()?.as_slice() else { return None };
         let place = usize::try_from(axis).ok()?;
@@ -172,19 +174,10 @@ impl States<'_, '_> {
         let alone = given.iter().enumerate().all(|(axis, dim)| {
             if axis == along { Some(dim) == whole.get(place) } else { *dim == Dim::Static(1) }
         });
-        let mut compare = condition;
-        for _ in 0..MAX_HANDED_ON {
-            let node = self.node(compare.0)?;
-            if node.op == Op::EQUAL {
-                break;
-            }
-            if node.kind != NodeKind::Op || !node.op.is_transparent() {
-                return None;
-            }
-            compare = node.operands.first()?.1;
-        }
+        let compare = self.down(condition, Op::is_transparent)?;
         let compare = self.node(compare.0).filter(|node| node.op == Op::EQUAL)?;
-        let numbers = self.node(compare.operand(w.a)?.0).filter(|node| node.op == Op::ARANGE)?;
+        let numbers = self.down(compare.operand(w.a)?, Op::is_transparent)?;
+        let numbers = self.node(numbers.0).filter(|node| node.op == Op::ARANGE)?;
         let counts = self.number(numbers.operand(w.start)?) == Some(0)
             && self.number(numbers.operand(w.step)?) == Some(1);
         let index = self.number(compare.operand(w.b)?)?;
@@ -201,6 +194,18 @@ impl States<'_, '_> {
             (w.step, Attr::Int(1)),
         ];
         Some(made)
+    }
+
+    /// Down through ops that `pass` lets by.
+    fn down(&self, mut value: DraftOperand, pass: impl Fn(Op) -> bool) -> Option<DraftOperand> {
+        for _ in 0..MAX_HANDED_ON {
+            let node = self.node(value.0)?;
+            if node.kind != NodeKind::Op || !pass(node.op) {
+                return Some(value);
+            }
+            value = node.operands.first()?.1;
+        }
+        None
     }
 
     /// The whole number that a constant is.
