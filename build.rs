@@ -16,8 +16,6 @@ mod ops;
 mod proto;
 #[path = "build/rules.rs"]
 mod rules;
-#[path = "build/rust_code.rs"]
-mod rust_code;
 #[path = "src/rules/schema/mod.rs"]
 #[allow(dead_code)]
 mod schema;

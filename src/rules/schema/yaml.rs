@@ -2,6 +2,9 @@
 //!
 //! Hand-written visitors in place of serde's `untagged` and `flatten`: those buffer the value, which
 //! loses every place inside and makes the error text useless.
+//!
+//! Each also reads back the plain form that its derived `Serialize` writes to a format that is not
+//! for people: that is how the built-in rules lie in the binary (`build/rules.rs`).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -52,6 +55,10 @@ impl<T> Deref for At<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            let (value, line, column) = Deserialize::deserialize(deserializer)?;
+            return Ok(At { value, line, column });
+        }
         let spanned = Spanned::<T>::deserialize(deserializer)?;
         let at = spanned.referenced;
         Ok(At { value: spanned.value, line: at.line() as u32, column: at.column() as u32 })
@@ -100,6 +107,9 @@ impl<'de> Deserialize<'de> for Names {
                 deserializer.deserialize_any(Names_)
             }
         }
+        if !deserializer.is_human_readable() {
+            return Vec::deserialize(deserializer).map(Names);
+        }
         let spanned = Spanned::<Inner>::deserialize(deserializer)?;
         let place = At::new(&spanned, ());
         Ok(Names(match spanned.value {
@@ -141,6 +151,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Map<T> {
                 }
                 Ok(Map(list))
             }
+        }
+        if !deserializer.is_human_readable() {
+            return Vec::deserialize(deserializer).map(Map);
         }
         deserializer.deserialize_map(MapVisitor(PhantomData))
     }
@@ -184,8 +197,21 @@ impl fmt::Display for Scalar {
 
 impl<'de> Deserialize<'de> for Scalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return PlainScalar::deserialize(deserializer);
+        }
         deserializer.deserialize_any(ScalarVisitor)
     }
+}
+
+/// [`Scalar`] variant by variant.
+#[derive(Deserialize)]
+#[serde(remote = "Scalar")]
+enum PlainScalar {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
 }
 
 struct ScalarVisitor;
@@ -234,6 +260,9 @@ impl<'de> Deserialize<'de> for Switch {
                     _ => Err(E::invalid_value(de::Unexpected::Str(value), &self)),
                 }
             }
+        }
+        if !deserializer.is_human_readable() {
+            return bool::deserialize(deserializer).map(Switch);
         }
         deserializer.deserialize_any(SwitchVisitor)
     }
