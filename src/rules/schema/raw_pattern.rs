@@ -455,12 +455,18 @@ impl<'de> ShortForms<'de> for Pattern {
 
 impl<'de> Deserialize<'de> for Test {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return Test::from_map(deserializer);
+        }
         deserializer.deserialize_any(ShortVisitor(PhantomData))
     }
 }
 
 impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return Pattern::from_map(deserializer);
+        }
         deserializer.deserialize_any(ShortVisitor(PhantomData))
     }
 }
