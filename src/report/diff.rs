@@ -299,7 +299,7 @@ pub fn diff_markdown(report: &DiffReport<'_>) -> String {
 
 /// Words of a model file in Markdown: on one line, and nothing in them is markup.
 fn markdown(words: &str) -> String {
-    let clean = escape::text(words);
+    let clean = escape::lines(words);
     let mut text = String::with_capacity(clean.len());
     let mut in_code = false;
     // Backquotes of our own messages come in pairs; an odd one is shown as it is.
@@ -323,7 +323,7 @@ fn markdown(words: &str) -> String {
 
 /// A code span that holds any name.
 fn code(name: &str) -> String {
-    let clean = escape::text(name).replace(['\n', '\r'], " ").replace('|', "\\|");
+    let clean = escape::lines(name).replace(['\n', '\r'], " ").replace('|', "\\|");
     let mut fence = "`".to_owned();
     while clean.contains(&fence) {
         fence.push('`');
