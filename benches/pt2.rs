@@ -103,7 +103,7 @@ struct Input<'a> {
 }
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(dead_code)]
+#[allow(dead_code, clippy::enum_variant_names)]
 enum Argument<'a> {
     #[serde(borrow)]
     AsTensor(Named<'a>),

@@ -21,8 +21,15 @@ enum Reader {
     Not(ReadErrorKind, &'static str),
 }
 
+/// Looks at the first bytes and the path of a file.
+type FileTest = fn(&[u8], &Path) -> bool;
+/// Looks at what a folder holds.
+type FolderTest = fn(&Path) -> bool;
+/// Reads a folder.
+type FolderReader = fn(&Path, ReadOptions) -> Result<Program, ReadError>;
+
 /// Files by content: the test sees the first bytes and the path.
-const FILES: &[(fn(&[u8], &Path) -> bool, Reader)] = &[
+const FILES: &[(FileTest, Reader)] = &[
     (
         |head, _| head.starts_with(b"version https://git-lfs"),
         Reader::Not(
@@ -59,7 +66,7 @@ const FILES: &[(fn(&[u8], &Path) -> bool, Reader)] = &[
 ];
 
 /// Folders by what they hold: test, then reader.
-const FOLDERS: &[(fn(&Path) -> bool, fn(&Path, ReadOptions) -> Result<Program, ReadError>)] = &[
+const FOLDERS: &[(FolderTest, FolderReader)] = &[
     (|folder| folder.join("Manifest.json").is_file(), coreml::read_package),
     (aimodelc::is_compiled, aimodelc::read),
     (|folder| folder.join(aimodel::PROGRAM).is_file(), aimodel::read_folder),
