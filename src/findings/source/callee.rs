@@ -51,6 +51,59 @@ pub fn callee(program: &Program, module: &ModulePath, own: Option<usize>) -> Opt
     Some(Callee { attribute, index: parts.next(), last: parts.last() })
 }
 
+/// The one call on a line of a submodule of a class, for formats that record frames and no modules:
+/// `file` is where the innermost frame of the library lies (`torch/nn/modules/linear.py`), `made` tells
+/// what an attribute of `self` is assigned. `None` if no call fits, or several.
+pub fn called_by_class(
+    file: &PythonFile,
+    nodes: &[Node<'_>],
+    library_file: &str,
+    made: impl Fn(&str) -> Vec<String>,
+) -> Option<Callee> {
+    // `linear.py` holds Linear, `conv.py` Conv1d to Conv3d, `normalization.py` LayerNorm.
+    let stem = match library_file.rsplit(['/', '\\']).next()?.strip_suffix(".py")? {
+        "normalization" | "batchnorm" | "instancenorm" => "norm",
+        "sparse" => "embedding",
+        stem => stem,
+    };
+    if !library_file.contains("torch/nn/modules/") {
+        return None;
+    }
+    let mut found: Option<Callee> = None;
+    for node in nodes.iter().filter(|node| node.kind() == "call") {
+        let Some(function) = node.child_by_field_name("function") else { continue };
+        let function = match function.kind() {
+            "subscript" => function.child_by_field_name("value").unwrap_or(function),
+            _ => function,
+        };
+        let attribute = match function.kind() {
+            "identifier" => looped_attribute(file, function, file.node_text(function)),
+            _ => file.node_text(function).strip_prefix("self.").map(str::to_owned),
+        };
+        let Some(attribute) = attribute.filter(|name| !name.contains('.')) else { continue };
+        let fits = made(&attribute).iter().any(|text| text.to_ascii_lowercase().contains(stem));
+        if !fits {
+            continue;
+        }
+        let callee = Callee { attribute, index: None, last: None };
+        match &found {
+            Some(known) if *known != callee => return None,
+            _ => found = Some(callee),
+        }
+    }
+    found
+}
+
+/// The attribute of `self` that a `for` around `node` takes `name` out of.
+fn looped_attribute(file: &PythonFile, node: Node<'_>, name: &str) -> Option<String> {
+    let right = loop_source(file, node, name)?;
+    let text = file.node_text(right);
+    let at = text.find("self.")? + "self.".len();
+    let rest = text.get(at..)?;
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    rest.get(..end).map(str::to_owned)
+}
+
 impl Callee {
     /// The calls of it among `nodes`.
     pub fn find<'t>(&self, file: &PythonFile, nodes: &[Node<'t>]) -> Vec<Node<'t>> {
@@ -118,15 +171,25 @@ impl Callee {
     }
 }
 
+/// Whether a text mentions a dotted name.
+fn mentions(text: &str, name: &str) -> bool {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).any(|own| own == name)
+}
+
 /// Whether `name` is what a `for` around `node` takes out of `iterated`.
 fn loops_over(file: &PythonFile, node: Node<'_>, name: &str, iterated: &str) -> bool {
+    loop_source(file, node, name).is_some_and(|right| mentions(file.node_text(right), iterated))
+}
+
+/// What the nearest `for` around `node` that binds `name` iterates over.
+fn loop_source<'t>(file: &PythonFile, node: Node<'t>, name: &str) -> Option<Node<'t>> {
     let mut at = node.parent();
     while let Some(node) = at {
         // The clause of a comprehension is a sibling of its body.
         let mut cursor = node.walk();
-        let loops = std::iter::once(node)
-            .chain(node.named_children(&mut cursor).filter(|c| c.kind() == "for_in_clause"));
-        for candidate in loops {
+        let clauses: Vec<_> =
+            node.named_children(&mut cursor).filter(|c| c.kind() == "for_in_clause").collect();
+        for candidate in std::iter::once(node).chain(clauses) {
             if !matches!(candidate.kind(), "for_statement" | "for_in_clause") {
                 continue;
             }
@@ -135,20 +198,16 @@ fn loops_over(file: &PythonFile, node: Node<'_>, name: &str, iterated: &str) -> 
             else {
                 continue;
             };
-            let word = |text: &str, word: &str| {
-                text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'))
-                    .any(|own| own == word)
-            };
-            if word(file.node_text(left), name) {
-                return word(file.node_text(right), iterated);
+            if mentions(file.node_text(left), name) {
+                return Some(right);
             }
         }
         if node.kind() == "function_definition" {
-            return false;
+            return None;
         }
         at = node.parent();
     }
-    false
+    None
 }
 
 #[cfg(test)]
@@ -193,6 +252,26 @@ mod tests {
         let callee = Callee { last: Some("fc2".into()), ..of("layers", Some("0")) };
         let text = "x = x + layer[\"fc2\"](F.gelu(layer[\"fc1\"](x)))\n";
         assert_eq!(find(&callee, text, 1), ["layer[\"fc2\"](F.gelu(layer[\"fc1\"](x)))"]);
+    }
+
+    #[test]
+    fn without_modules_the_class_of_the_library_file_decides() {
+        let made = |attribute: &str| match attribute {
+            "proj" | "layers" => vec!["self.x = nn.Linear(2, 2)".to_owned()],
+            _ => vec!["self.x = nn.Conv2d(2, 2, 1)".to_owned()],
+        };
+        let ask = |text: &str, line: u32| {
+            let file = PythonFile::new("a.py".into(), text.into());
+            let region = Region::shallow(statement_at(&file, line).unwrap());
+            let nodes: Vec<_> = region.nodes().collect();
+            called_by_class(&file, &nodes, "/x/site-packages/torch/nn/modules/linear.py", made)
+                .map(|callee| callee.attribute)
+        };
+        assert_eq!(ask("y = self.conv(self.proj(x))\n", 1).as_deref(), Some("proj"));
+        let text = "for layer in self.layers:\n    x = F.relu(layer(x))\n";
+        assert_eq!(ask(text, 2).as_deref(), Some("layers"));
+        assert_eq!(ask("y = self.proj(x) + self.layers[0](x)\n", 1), None);
+        assert_eq!(ask("y = self.conv(x)\n", 1), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::author::{FrameKind, frame_kind};
-use super::callee::{callee, own_module};
+use super::callee::{called_by_class, callee, own_module};
 use super::expression::{self, Wanted, regions};
 use super::freshness::{CurrentLine, current_line};
 use super::locate::{Located, Locator, Recorded, SourceOptions};
@@ -398,12 +398,29 @@ impl<'p> SourceMap<'p> {
         let own_class =
             |recorded: &str| class.as_ref().and_then(|class| self.made_from(file, recorded, class));
         let at = own_module(self.program, module, |recorded| own_class(recorded).is_some());
-        let callee = callee(self.program, module, at);
+        let mut callee = callee(self.program, module, at);
         // The class that runs may be made from the one that the line is in.
         let running = at
             .and_then(|at| module.stack.get(at))
             .and_then(|(_, recorded)| own_class(self.program.text(*recorded)))
             .or_else(|| class.clone());
+        if let (None, true, Some(library), Some(region)) = (
+            &callee,
+            module.stack.is_empty(),
+            place.deeper.first(),
+            regions(file, current.line).pop(),
+        ) {
+            let lineage = running.as_ref().map(|class| self.locator.lineage(class));
+            let nodes: Vec<_> = region.nodes().collect();
+            callee = called_by_class(file, &nodes, &library.file, |attribute| {
+                let made =
+                    self.locator.attribute(lineage.as_deref().unwrap_or_default(), attribute);
+                made.iter()
+                    .filter_map(|code| code.file.text().get(code.range.clone()))
+                    .map(str::to_owned)
+                    .collect()
+            });
+        }
         let wanted = Wanted {
             patterns: &rule.find,
             callee: callee.as_ref(),
