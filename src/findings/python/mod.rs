@@ -13,7 +13,7 @@ pub use file::{Position, PythonFile, Span};
 pub use pattern::{Bindings, Pattern, PatternError};
 pub use scope::{
     Definition, assignments_to, assignments_to_attribute, class_definition, enclosing_class,
-    enclosing_function, function_definition, method_definition, parameter, superclasses,
-    top_level_assignments,
+    enclosing_function, function_definition, local_function, method_definition, parameter,
+    superclasses, top_level_assignments,
 };
 pub use walk::{Region, descendants, statement_at};

@@ -90,6 +90,24 @@ pub fn function_definition<'t>(file: &'t PythonFile, name: &str) -> Option<Defin
     definition(file, file.root()?, "function_definition", name)
 }
 
+/// A function defined inside one of the functions around a node.
+pub fn local_function<'t>(file: &PythonFile, node: Node<'t>, name: &str) -> Option<Definition<'t>> {
+    let mut around = enclosing_function(node);
+    while let Some(function) = around {
+        let found = function.body().and_then(|body| {
+            descendants(body)
+                .filter(|node| node.kind() == "function_definition")
+                .map(|node| Definition { node })
+                .find(|definition| definition.name(file) == name)
+        });
+        if found.is_some() {
+            return found;
+        }
+        around = enclosing_function(function.node);
+    }
+    None
+}
+
 /// A class of the file by name, nested ones (`Outer.Inner`) too.
 pub fn class_definition<'t>(file: &'t PythonFile, name: &str) -> Option<Definition<'t>> {
     let mut block = file.root()?;

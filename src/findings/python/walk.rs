@@ -8,14 +8,14 @@ use super::PythonFile;
 
 /// Every node under `root`, `root` first, in source order.
 pub fn descendants(root: Node<'_>) -> Descendants<'_> {
-    Descendants { cursor: root.walk(), skip: |_| false, started: false, done: false, depth: 0 }
+    Descendants { cursor: root.walk(), skip: None, started: false, done: false, depth: 0 }
 }
 
 /// See [`descendants`].
 pub struct Descendants<'t> {
     cursor: TreeCursor<'t>,
     /// Nodes that are given, but not entered.
-    skip: fn(Node<'t>) -> bool,
+    skip: Option<Box<dyn Fn(Node<'t>) -> bool + 't>>,
     started: bool,
     done: bool,
     depth: u32,
@@ -32,7 +32,8 @@ impl<'t> Iterator for Descendants<'t> {
             self.started = true;
             return Some(self.cursor.node());
         }
-        if !(self.skip)(self.cursor.node()) && self.cursor.goto_first_child() {
+        let skipped = self.skip.as_ref().is_some_and(|skip| skip(self.cursor.node()));
+        if !skipped && self.cursor.goto_first_child() {
             self.depth += 1;
             return Some(self.cursor.node());
         }
@@ -75,10 +76,16 @@ impl<'t> Region<'t> {
     /// The named nodes of the region in source order.
     pub fn nodes(&self) -> impl Iterator<Item = Node<'t>> + use<'t> {
         let mut walk = descendants(self.node);
-        if !self.deep {
-            walk.skip =
-                |node| matches!(node.kind(), "block" | "function_definition" | "class_definition");
-        }
+        let deep = self.deep;
+        let window = self.starts_within.clone();
+        walk.skip = Some(Box::new(move |node: Node<'t>| {
+            let nested =
+                matches!(node.kind(), "block" | "function_definition" | "class_definition");
+            let outside = window
+                .as_ref()
+                .is_some_and(|w| node.end_byte() <= w.start || node.start_byte() >= w.end);
+            (!deep && nested) || outside
+        }));
         let within = self.starts_within.clone();
         let root = self.node.id();
         walk.filter(move |node| {

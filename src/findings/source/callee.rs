@@ -47,7 +47,10 @@ pub fn callee(program: &Program, module: &ModulePath, own: Option<usize>) -> Opt
         None => inner,
     };
     let mut parts = relative.split('.').map(str::to_owned);
-    let attribute = parts.next().filter(|part| !part.is_empty())?;
+    let is_name =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
+    // `Linear$1` is a name that a converter made, and no attribute.
+    let attribute = parts.next().filter(|part| is_name(part))?;
     Some(Callee { attribute, index: parts.next(), last: parts.last() })
 }
 

@@ -41,8 +41,10 @@ pub fn regions(file: &PythonFile, line: u32) -> Vec<Region<'_>> {
         return Vec::new();
     };
     let whole = Region::shallow(statement);
-    // What begins on the line is part of it even in a block: `def forward(self, x): return f(x)`.
-    let on_line = Region { starts_within: Some(bytes), ..Region::deep(statement) };
+    // What begins on the line is part of it even in a block (`def forward(self, x): return f(x)`) or
+    // in the next statement (`x = f(x); y = g(x)`).
+    let around = statement.parent().unwrap_or(statement);
+    let on_line = Region { starts_within: Some(bytes), ..Region::deep(around) };
     vec![on_line, whole]
 }
 
@@ -84,28 +86,37 @@ pub fn find<'t>(file: &'t PythonFile, line: u32, wanted: Wanted<'_>) -> Option<E
     None
 }
 
-/// The first pattern with one match, or with as many matches as the graph has ops of this kind here.
+/// What the patterns match: all matches together if they are one, or as many as the graph has ops of
+/// this kind here; else the first pattern with one match.
 fn by_pattern<'t>(
     file: &'t PythonFile,
     region: &Region<'t>,
     wanted: Wanted<'_>,
 ) -> Option<Node<'t>> {
-    for pattern in wanted.patterns {
-        let found: Vec<_> =
-            pattern.find_in(file, region).into_iter().map(|(node, _)| node).collect();
-        let found = match wanted.callee {
-            // `self.q_proj(x)` fits `$M($X)` as well as its neighbours do: the module decides.
-            Some(callee) if found.len() > 1 => {
-                let calls = callee.find(file, &found);
-                if calls.is_empty() { found } else { calls }
+    let each: Vec<Vec<Node<'t>>> = wanted
+        .patterns
+        .iter()
+        .map(|pattern| {
+            let found: Vec<_> =
+                pattern.find_in(file, region).into_iter().map(|(node, _)| node).collect();
+            match wanted.callee {
+                // `self.q_proj(x)` fits `$M($X)` as well as its neighbours do: the module decides.
+                Some(callee) if found.len() > 1 => {
+                    let calls = callee.find(file, &found);
+                    if calls.is_empty() { found } else { calls }
+                }
+                _ => found,
             }
-            _ => found,
-        };
-        if let Some(node) = the_one(in_evaluation_order(found), wanted.ordinal, wanted, file) {
-            return Some(node);
-        }
+        })
+        .collect();
+    let mut all: Vec<Node<'t>> = each.iter().flatten().copied().collect();
+    all.sort_by_key(|node| (node.start_byte(), node.end_byte()));
+    all.dedup_by_key(|node| node.id());
+    if let Some(node) = the_one(in_evaluation_order(all), wanted.ordinal, wanted, file) {
+        return Some(node);
     }
-    None
+    each.into_iter()
+        .find_map(|found| the_one(in_evaluation_order(found), wanted.ordinal, wanted, file))
 }
 
 fn the_one<'t>(
@@ -234,6 +245,22 @@ y = F.scaled_dot_product_attention(
         assert_eq!(find_in(text, 1, ask(Some((1, 2)))), "1:13-1:18 c * d");
         assert_eq!(find_in(text, 1, ask(Some((1, 3)))), "none");
         assert_eq!(find_in(text, 1, ask(None)), "none");
+    }
+
+    #[test]
+    fn different_patterns_on_one_line_are_told_apart_too() {
+        let text = "a, b = s.fill(m, float('-inf')), s.fill(n, -float('inf'))\n";
+        let patterns = &["float(\"-inf\")", "-float(\"inf\")"];
+        let ask = |ordinal| Ask { patterns, ordinal, ..Ask::default() };
+        assert_eq!(find_in(text, 1, ask(Some((0, 2)))), "1:18-1:31 float('-inf')");
+        assert_eq!(find_in(text, 1, ask(Some((1, 2)))), "1:44-1:57 -float('inf')");
+    }
+
+    #[test]
+    fn every_statement_of_the_line_is_looked_at() {
+        let text = "a = 'é'; b = x.float(); c = 1\n";
+        let ask = Ask { patterns: &["$X.float()"], ..Ask::default() };
+        assert_eq!(find_in(text, 1, ask), "1:14-1:23 x.float()");
     }
 
     #[test]

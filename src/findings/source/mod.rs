@@ -11,9 +11,12 @@ mod freshness;
 mod locate;
 mod modules;
 mod place;
+mod related;
 mod spelling;
+mod spot;
 mod trace;
 
 pub use author::{FrameKind, frame_kind, short_library_path};
 pub use locate::SourceOptions;
-pub use place::{FrameNote, Place, PlaceFile, SourceMap, SourceRule, Spot, shown_path};
+pub use place::{SourceMap, SourceRule};
+pub use spot::{FrameNote, Place, PlaceFile, Spot, shown_path};

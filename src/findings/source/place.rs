@@ -13,10 +13,12 @@ use super::freshness::{CurrentLine, current_line};
 use super::locate::{Located, Locator, Recorded, SourceOptions};
 use super::modules::{ClassRef, Code};
 use super::spelling::OpSpelling;
+use super::spot::{
+    FrameNote, Place, PlaceFile, Spot, file_column, recorded_spot, shown_path, statement_spot,
+};
 use super::trace::{Sought, trace};
 use crate::findings::python::{
-    Pattern, Position, PythonFile, Region, Span, enclosing_class, enclosing_function, parameter,
-    statement_at,
+    Pattern, PythonFile, enclosing_class, enclosing_function, parameter, statement_at,
 };
 use crate::graph::{
     ConstantOrigin, Frame, Function, FunctionId, FunctionRole, ModuleId, Name, NodeId, NodeKind,
@@ -32,76 +34,11 @@ pub struct SourceRule {
     pub helper: bool,
 }
 
-/// A file that a place lies in.
-#[derive(Debug, Clone)]
-pub enum PlaceFile {
-    /// On this machine.
-    Found(Arc<PythonFile>),
-    /// Only known as recorded; with the recorded text of the line.
-    Recorded {
-        /// The path as recorded.
-        file: String,
-        /// The line's text; may be empty.
-        text: String,
-    },
-}
-
-impl PlaceFile {
-    /// A path to tell files apart by.
-    pub fn key(&self) -> String {
-        match self {
-            PlaceFile::Found(file) => file.path().to_string_lossy().into_owned(),
-            PlaceFile::Recorded { file, .. } => file.clone(),
-        }
-    }
-}
-
-/// A spot in a file.
-#[derive(Debug, Clone)]
-pub struct Spot {
-    /// The file.
-    pub file: PlaceFile,
-    /// The bytes to underline, line and column; for a recorded file the line alone.
-    pub span: Span,
-    /// Whether the columns are those of the expression, and not of the whole statement.
-    pub exact: bool,
-    /// The file has changed since the export.
-    pub stale: bool,
-}
-
-/// A frame shown as a note.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FrameNote {
-    /// File as recorded.
-    pub file: String,
-    /// Line.
-    pub line: u32,
-    /// Function.
-    pub function: String,
-    /// Text of the line, if recorded.
-    pub text: String,
-}
-
-/// The place of a hit.
-#[derive(Debug, Clone, Default)]
-pub struct Place {
-    /// Where it shows.
-    pub spot: Option<Spot>,
-    /// Where the cause is, with words.
-    pub related: Vec<(Spot, String)>,
-    /// Frames inside the one shown.
-    pub deeper: Vec<FrameNote>,
-    /// Words about the place itself (a notebook, several candidates).
-    pub notes: Vec<String>,
-    /// Recorded file and line: the same for hits at one source line even if no file was found.
-    pub recorded: Option<(String, u32)>,
-}
-
 /// Maps nodes of one program.
 #[derive(Debug)]
 pub struct SourceMap<'p> {
     program: &'p Program,
-    locator: Locator,
+    pub(super) locator: Locator,
     siblings: RefCell<HashMap<SiblingKey, Arc<Vec<NodeId>>, rustc_hash::FxBuildHasher>>,
     indexed: RefCell<Vec<FunctionId>>,
     made: RefCell<HashMap<PlaceKey, Arc<Place>, rustc_hash::FxBuildHasher>>,
@@ -404,12 +341,9 @@ impl<'p> SourceMap<'p> {
             .and_then(|at| module.stack.get(at))
             .and_then(|(_, recorded)| own_class(self.program.text(*recorded)))
             .or_else(|| class.clone());
-        if let (None, true, Some(library), Some(region)) = (
-            &callee,
-            module.stack.is_empty(),
-            place.deeper.first(),
-            regions(file, current.line).pop(),
-        ) {
+        if let (None, Some(library), Some(region)) =
+            (&callee, place.deeper.first(), regions(file, current.line).pop())
+        {
             let lineage = running.as_ref().map(|class| self.locator.lineage(class));
             let nodes: Vec<_> = region.nodes().collect();
             callee = called_by_class(file, &nodes, &library.file, |attribute| {
@@ -449,9 +383,29 @@ impl<'p> SourceMap<'p> {
             if let Some(region) = &region {
                 let sought = Sought::Patterns(&rule.find);
                 let trace = trace(&self.locator, file, region, class.as_ref(), sought);
-                match trace.found.as_slice() {
+                let found = match (key.ordinal, trace.found.len()) {
+                    // As many causes in one helper as ops of this kind: each has its own.
+                    (Some((index, count)), found) if found > 1 && count == found => {
+                        let mut sorted = trace.found.clone();
+                        sorted.sort_by_key(|(code, _)| code.range.end);
+                        let one_file =
+                            sorted.windows(2).all(|w| w[0].0.file.path() == w[1].0.file.path());
+                        match (one_file && trace.origin().is_some(), sorted.get(index)) {
+                            (true, Some(own)) => vec![own.clone()],
+                            _ => trace.found.clone(),
+                        }
+                    }
+                    _ => trace.found.clone(),
+                };
+                match found.as_slice() {
                     [] => {}
                     [(code, origin)] => {
+                        // A buffer or a call that leads there says more than the op's own name; a
+                        // plain name does not.
+                        let leads = file.text().get(origin.clone()).unwrap_or("");
+                        if leads.starts_with("self.") || leads.ends_with(')') {
+                            range = Some(origin.clone());
+                        }
                         range.get_or_insert(origin.clone());
                         set_here = Some(code.clone());
                         place.related.push((spot_of(code, false), "set here".to_owned()));
@@ -488,54 +442,13 @@ impl<'p> SourceMap<'p> {
         if let Some(attribute) = attribute {
             self.made_here(place, &lineage, attribute, set_here.as_ref(), &spot_of);
         }
+        if let (None, None, Some(range)) = (attribute, &set_here, &range) {
+            self.buffer_within(place, file, range, &lineage, &spot_of);
+        }
         place.spot = Some(match range {
             Some(range) => spot_of(&own(range), current.stale),
             None => statement,
         });
-    }
-
-    /// The class of a recorded name (`models.decoders.QwenPrefill`), if it is `class` or made from it.
-    fn made_from(
-        &self,
-        file: &Arc<PythonFile>,
-        recorded: &str,
-        class: &ClassRef,
-    ) -> Option<ClassRef> {
-        let (module, name) = match recorded.rsplit_once('.') {
-            Some((module, name)) => (module, name),
-            None => ("", recorded),
-        };
-        if name == class.name() {
-            return Some(class.clone());
-        }
-        let own = self.locator.class(file, name).or_else(|| {
-            let other = self.locator.module(file, module)?;
-            self.locator.class(&other, name)
-        })?;
-        let is_base =
-            |base: &ClassRef| base.file.path() == class.file.path() && base.range == class.range;
-        self.locator.lineage(&own).iter().any(is_base).then_some(own)
-    }
-
-    /// Adds the one assignment that makes an attribute, unless the cause already lies within it.
-    fn made_here(
-        &self,
-        place: &mut Place,
-        lineage: &[ClassRef],
-        attribute: &str,
-        set_here: Option<&Code>,
-        spot_of: &dyn Fn(&Code, bool) -> Spot,
-    ) {
-        let made = self.locator.attribute(lineage, attribute);
-        let [code] = made.as_slice() else { return };
-        let holds_cause = set_here.is_some_and(|cause| {
-            cause.file.path() == code.file.path()
-                && code.range.start <= cause.range.start
-                && cause.range.end <= code.range.end
-        });
-        if !holds_cause {
-            place.related.push((spot_of(code, false), "made here".to_owned()));
-        }
     }
 
     fn shown(&self, code: &Code) -> String {
@@ -543,58 +456,4 @@ impl<'p> SourceMap<'p> {
         let path = shown_path(code.file.path(), self.working_folder());
         format!("{path}:{}:{}", at.line, at.column)
     }
-}
-
-/// A path for people: relative to the working folder where it lies below it, with forward slashes.
-pub fn shown_path(path: &Path, working_folder: &Path) -> String {
-    let shown = path.strip_prefix(working_folder).unwrap_or(path);
-    let text = shown.to_string_lossy();
-    if std::path::MAIN_SEPARATOR == '\\' { text.replace('\\', "/") } else { text.into_owned() }
-}
-
-/// A spot in a file that is not on this machine.
-fn recorded_spot(recorded: Recorded<'_>) -> Spot {
-    let line = recorded.line;
-    let end = recorded.text.chars().count() as u32 + 1;
-    Spot {
-        file: PlaceFile::Recorded {
-            file: recorded.file.to_owned(),
-            text: recorded.text.to_owned(),
-        },
-        span: Span { start: Position { line, column: 1 }, end: Position { line, column: end } },
-        exact: false,
-        stale: false,
-    }
-}
-
-/// The line from its first character to the end of the statement, or of the line if the statement
-/// goes on: all that can be shown without knowing the expression.
-fn statement_spot(file: &Arc<PythonFile>, current: CurrentLine) -> Spot {
-    let line = file.line(current.line).unwrap_or("");
-    let indent = line.chars().take_while(|c| c.is_whitespace()).count() as u32;
-    let code_end = statement_at(file, current.line)
-        .map(Region::shallow)
-        .and_then(|region| {
-            let end = file.position(region.node.end_byte());
-            (end.line == current.line).then_some(end.column)
-        })
-        .unwrap_or(line.trim_end().chars().count() as u32 + 1);
-    let at = |column| Position { line: current.line, column };
-    Spot {
-        file: PlaceFile::Found(Arc::clone(file)),
-        span: Span { start: at(indent + 1), end: at(code_end.max(indent + 1)) },
-        exact: false,
-        stale: current.stale,
-    }
-}
-
-/// The column in the file of a recorded one: a traceback prints a line without its indentation, and
-/// counts from there.
-fn file_column(file: &PythonFile, line: u32, recorded: u32, has_text: bool) -> u32 {
-    if recorded == 0 || !has_text {
-        return recorded;
-    }
-    let indentation =
-        file.line(line).map_or(0, |text| text.chars().take_while(|c| c.is_whitespace()).count());
-    recorded.saturating_add(u32::try_from(indentation).unwrap_or(0))
 }

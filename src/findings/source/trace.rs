@@ -16,7 +16,8 @@ use super::locate::Locator;
 use super::modules::{ClassRef, Code};
 use super::spelling::OpSpelling;
 use crate::findings::python::{
-    Pattern, PythonFile, Region, assignments_to, enclosing_function, top_level_assignments,
+    Pattern, PythonFile, Region, assignments_to, enclosing_function, local_function,
+    top_level_assignments,
 };
 
 /// Calls followed into calls.
@@ -242,7 +243,12 @@ impl Tracer<'_> {
         let locator = self.locator;
         match function.kind() {
             "identifier" => {
-                if let Some(code) = locator.function(file, file.node_text(function)) {
+                let name = file.node_text(function);
+                let local = local_function(file, call, name).and_then(|own| own.body());
+                if let Some(body) = local {
+                    let code = Code { file: Arc::clone(file), range: body.byte_range() };
+                    self.visit(&code, lineage, depth + 1);
+                } else if let Some(code) = locator.function(file, name) {
                     self.visit(&code, &[], depth + 1);
                 }
             }
@@ -489,6 +495,19 @@ class A(nn.Module):
             let files = [("main.py", text.as_str()), ("pkg/masks.py", masks)];
             assert_eq!(from_here(&files), ["pkg/masks.py:2:12 ← masks.make()"], "{import}");
         }
+    }
+
+    #[test]
+    fn a_function_within_the_function() {
+        let text = "\
+class A:
+    def forward(self, x):
+        def hide(s):
+            return s + float('-inf')
+
+        return hide(x)  # here
+";
+        assert_eq!(from_here(&[("main.py", text)]), ["main.py:4:24 ← hide(x)"]);
     }
 
     #[test]
