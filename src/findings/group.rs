@@ -38,7 +38,7 @@ impl PreparedRules {
                 .map_err(fail)?;
             let fix = match rule.fix() {
                 // Words only: nothing to look for.
-                Some((replace, _, _)) if replace.is_empty() => None,
+                Some(("", _, _)) => None,
                 Some((replace, with, applicability)) => Some(PreparedFix {
                     replace: Pattern::parse(replace).map_err(fail)?,
                     with: with.to_owned(),
@@ -51,6 +51,9 @@ impl PreparedRules {
         Ok(PreparedRules { rules })
     }
 }
+
+/// A hit with its place.
+type PlacedHit<'h> = (&'h Hit, Arc<Place>);
 
 /// What makes hits one finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,7 +84,7 @@ pub fn findings(
 ) -> Vec<Finding> {
     let map = SourceMap::new(program, options);
     let none = (SourceRule::default(), None);
-    let mut groups: IndexMap<(usize, GroupKey, String), Vec<(&Hit, Arc<Place>)>> = IndexMap::new();
+    let mut groups: IndexMap<(usize, GroupKey, String), Vec<PlacedHit<'_>>> = IndexMap::new();
     for hit in hits {
         let Some(rule) = set.rules().get(hit.rule) else { continue };
         let (source_rule, _) = prepared.rules.get(hit.rule).unwrap_or(&none);
@@ -162,7 +165,7 @@ fn finding(
     prepared_fix: Option<&PreparedFix>,
     target: &Target,
     key: &str,
-    hits: Vec<(&Hit, Arc<Place>)>,
+    hits: Vec<PlacedHit<'_>>,
 ) -> Option<(Finding, Identity)> {
     let (first_hit, _) = hits.iter().min_by_key(|(hit, _)| (hit.function, hit.place))?;
     let first = (first_hit.function, first_hit.place);

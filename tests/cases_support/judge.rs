@@ -145,7 +145,7 @@ pub fn judge(
                             .as_ref()
                             .is_some_and(|spot| spot.exact && spot.span.start.column == column)
                     };
-                    if !placeless && !here.iter().any(|n| begins(n)) {
+                    if !placeless && !here.iter().any(begins) {
                         problems.push(format!(
                             "column       {rules} promised at {where_}:{column} `{text}`, is {}",
                             shown(findings[here[0]], testdata)

@@ -51,7 +51,7 @@ pub fn callee(program: &Program, module: &ModulePath, own: Option<usize>) -> Opt
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
     // `Linear$1` is a name that a converter made, and no attribute.
     let attribute = parts.next().filter(|part| is_name(part))?;
-    Some(Callee { attribute, index: parts.next(), last: parts.last() })
+    Some(Callee { attribute, index: parts.next(), last: parts.next_back() })
 }
 
 /// The one call on a line of a submodule of a class, for formats that record frames and no modules:

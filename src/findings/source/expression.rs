@@ -59,10 +59,10 @@ pub fn find<'t>(file: &'t PythonFile, line: u32, wanted: Wanted<'_>) -> Option<E
     }
     for region in &regions {
         let nodes: Vec<_> = region.nodes().collect();
-        if let Some(callee) = wanted.callee {
-            if let Some(node) = the_one(callee.find(file, &nodes), None, wanted, file) {
-                return Some(Expression { node, by_pattern: false });
-            }
+        if let Some(callee) = wanted.callee
+            && let Some(node) = the_one(callee.find(file, &nodes), None, wanted, file)
+        {
+            return Some(Expression { node, by_pattern: false });
         }
         if let Some(attribute) = wanted.attribute {
             let own = format!("self.{attribute}");

@@ -106,11 +106,11 @@ impl Locator {
 
     /// The file of a frame.
     pub fn locate(&self, recorded: Recorded<'_>) -> Located {
-        if let Some(path) = self.mapped(recorded.file) {
-            if let Some(file) = self.read(&path) {
-                let check = compare(&file, recorded);
-                return Located::File(file, check);
-            }
+        if let Some(path) = self.mapped(recorded.file)
+            && let Some(file) = self.read(&path)
+        {
+            let check = compare(&file, recorded);
+            return Located::File(file, check);
         }
         let kind = frame_kind(recorded.file, &self.options.roots);
         if matches!(kind, FrameKind::Generated | FrameKind::Notebook) {
@@ -119,10 +119,10 @@ impl Locator {
         let mut candidates = Candidates::default();
         let path = Path::new(recorded.file);
         let parts = components(recorded.file);
-        if path.is_absolute() {
-            if let Some(file) = self.read(path) {
-                candidates.add(parts.len() + 1, file);
-            }
+        if path.is_absolute()
+            && let Some(file) = self.read(path)
+        {
+            candidates.add(parts.len() + 1, file);
         }
         if kind == FrameKind::Author {
             for base in &self.bases {
@@ -138,20 +138,19 @@ impl Locator {
         if let Some(found) = candidates.verified(recorded) {
             return found;
         }
-        if kind == FrameKind::Author {
-            if let Some(name) = parts.last() {
-                for path in self.index().get(name).into_iter().flatten() {
-                    let own = components(&path.to_string_lossy());
-                    let common =
-                        own.iter().rev().zip(parts.iter().rev()).take_while(|(a, b)| a == b);
-                    let length = common.count();
-                    if let Some(file) = self.read(path) {
-                        candidates.add(length, file);
-                    }
+        if kind == FrameKind::Author
+            && let Some(name) = parts.last()
+        {
+            for path in self.index().get(name).into_iter().flatten() {
+                let own = components(&path.to_string_lossy());
+                let common = own.iter().rev().zip(parts.iter().rev()).take_while(|(a, b)| a == b);
+                let length = common.count();
+                if let Some(file) = self.read(path) {
+                    candidates.add(length, file);
                 }
-                if let Some(found) = candidates.verified(recorded) {
-                    return found;
-                }
+            }
+            if let Some(found) = candidates.verified(recorded) {
+                return found;
             }
         }
         candidates.unverified(recorded, parts.len())

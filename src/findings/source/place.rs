@@ -379,48 +379,50 @@ impl<'p> SourceMap<'p> {
 
         let region = regions(file, current.line).pop();
         let by_pattern = found.is_some_and(|expression| expression.by_pattern);
-        if rule.helper && !by_pattern && !rule.find.is_empty() {
-            if let Some(region) = &region {
-                let sought = Sought::Patterns(&rule.find);
-                let trace = trace(&self.locator, file, region, class.as_ref(), sought);
-                let found = match (key.ordinal, trace.found.len()) {
-                    // As many causes in one helper as ops of this kind: each has its own.
-                    (Some((index, count)), found) if found > 1 && count == found => {
-                        let mut sorted = trace.found.clone();
-                        sorted.sort_by_key(|(code, _)| code.range.end);
-                        let one_file =
-                            sorted.windows(2).all(|w| w[0].0.file.path() == w[1].0.file.path());
-                        match (one_file && trace.origin().is_some(), sorted.get(index)) {
-                            (true, Some(own)) => vec![own.clone()],
-                            _ => trace.found.clone(),
-                        }
+        if rule.helper
+            && !by_pattern
+            && !rule.find.is_empty()
+            && let Some(region) = &region
+        {
+            let sought = Sought::Patterns(&rule.find);
+            let trace = trace(&self.locator, file, region, class.as_ref(), sought);
+            let found = match (key.ordinal, trace.found.len()) {
+                // As many causes in one helper as ops of this kind: each has its own.
+                (Some((index, count)), found) if found > 1 && count == found => {
+                    let mut sorted = trace.found.clone();
+                    sorted.sort_by_key(|(code, _)| code.range.end);
+                    let one_file =
+                        sorted.windows(2).all(|w| w[0].0.file.path() == w[1].0.file.path());
+                    match (one_file && trace.origin().is_some(), sorted.get(index)) {
+                        (true, Some(own)) => vec![own.clone()],
+                        _ => trace.found.clone(),
                     }
-                    _ => trace.found.clone(),
-                };
-                match found.as_slice() {
-                    [] => {}
-                    [(code, origin)] => {
-                        // A buffer or a call that leads there says more than the op's own name; a
-                        // plain name does not.
-                        let leads = file.text().get(origin.clone()).unwrap_or("");
-                        if leads.starts_with("self.") || leads.ends_with(')') {
-                            range = Some(origin.clone());
-                        }
-                        range.get_or_insert(origin.clone());
-                        set_here = Some(code.clone());
-                        place.related.push((spot_of(code, false), "set here".to_owned()));
-                    }
-                    several => place.notes.push(format!(
-                        "set in one of {} places that this line leads to: {}",
-                        several.len(),
-                        several
-                            .iter()
-                            .take(4)
-                            .map(|(code, _)| self.shown(code))
-                            .collect::<Vec<_>>()
-                            .join(", ")
-                    )),
                 }
+                _ => trace.found.clone(),
+            };
+            match found.as_slice() {
+                [] => {}
+                [(code, origin)] => {
+                    // A buffer or a call that leads there says more than the op's own name; a
+                    // plain name does not.
+                    let leads = file.text().get(origin.clone()).unwrap_or("");
+                    if leads.starts_with("self.") || leads.ends_with(')') {
+                        range = Some(origin.clone());
+                    }
+                    range.get_or_insert(origin.clone());
+                    set_here = Some(code.clone());
+                    place.related.push((spot_of(code, false), "set here".to_owned()));
+                }
+                several => place.notes.push(format!(
+                    "set in one of {} places that this line leads to: {}",
+                    several.len(),
+                    several
+                        .iter()
+                        .take(4)
+                        .map(|(code, _)| self.shown(code))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                )),
             }
         }
         if let (None, Some(region)) = (&range, &region) {

@@ -280,10 +280,10 @@ impl Tracer<'_> {
                         if let Some(code) = locator.method(&lineage, name) {
                             self.visit(&code, &lineage, depth + 1);
                         }
-                    } else if let Some(other) = locator.module_named(file, object_text) {
-                        if let Some(code) = locator.function(&other, name) {
-                            self.visit(&code, &[], depth + 1);
-                        }
+                    } else if let Some(other) = locator.module_named(file, object_text)
+                        && let Some(code) = locator.function(&other, name)
+                    {
+                        self.visit(&code, &[], depth + 1);
                     }
                 }
             }
@@ -328,15 +328,13 @@ impl Tracer<'_> {
                 values.push(Code { file: Arc::clone(file), range: value.byte_range() });
             }
         }
-        if values.is_empty() {
-            if let Some(import) = file.imports().get(name) {
-                if let (Some(member), Some(other)) =
-                    (&import.member, self.locator.module(file, &import.module))
-                {
-                    for value in top_level_assignments(&other, member) {
-                        values.push(Code { file: Arc::clone(&other), range: value.byte_range() });
-                    }
-                }
+        if values.is_empty()
+            && let Some(import) = file.imports().get(name)
+            && let (Some(member), Some(other)) =
+                (&import.member, self.locator.module(file, &import.module))
+        {
+            for value in top_level_assignments(&other, member) {
+                values.push(Code { file: Arc::clone(&other), range: value.byte_range() });
             }
         }
         for code in values {
