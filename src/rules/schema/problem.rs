@@ -31,7 +31,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// `; did you mean …?`, or the candidates if they are few.
-pub fn hint<'a>(word: &str, candidates: &[&'a str]) -> String {
+pub fn hint(word: &str, candidates: &[&str]) -> String {
     match nearest(word, candidates.iter().copied()) {
         Some(candidate) => format!("; did you mean `{candidate}`?"),
         None if candidates.is_empty() => String::new(),
