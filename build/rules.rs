@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
+use crate::ops;
 use crate::schema::vocabulary::{OpWords, Vocabulary};
 use crate::schema::{check, load, raw};
-use crate::ops;
 
 const DIRS: &[&str] = &["rules/common", "rules/gpu", "rules/neural-engine"];
 

@@ -251,7 +251,7 @@ fn broken_bytes_are_an_error_and_nothing_worse() {
             seed ^= seed << 17;
             (seed % below as u64) as usize
         };
-        let mut try_bytes = |bytes: &[u8]| {
+        let try_bytes = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             // Whether it is an error depends on the byte; a panic would end the test.
             let _ = read(&path, ReadOptions { no_mmap: true });

@@ -227,10 +227,10 @@ fn neighbours(
         matched.get(id).or_else(|| near.get(id)).copied()
     };
     for &id in ops.iter().rev() {
-        if !matched.contains_key(&id) {
-            if let Some(at) = function.consumers(id).iter().find_map(|user| known(&near, user)) {
-                near.insert(id, at);
-            }
+        if !matched.contains_key(&id)
+            && let Some(at) = function.consumers(id).iter().find_map(|user| known(&near, user))
+        {
+            near.insert(id, at);
         }
     }
     for &id in ops {

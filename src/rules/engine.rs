@@ -168,7 +168,7 @@ impl<'r> Engine<'r> {
                 };
                 own.iter().all(|&node| nodes.contains(&(hit.function, node)))
             };
-            !(rule.yields() && taken(&claimed)) && !over.get(rule.id()).is_some_and(taken)
+            !(over.get(rule.id()).is_some_and(taken) || rule.yields() && taken(&claimed))
         });
         in_order(&mut hits);
         hits

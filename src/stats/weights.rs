@@ -157,10 +157,10 @@ fn add(
     };
     let mut constants = vec![constant];
     for &with in &part.with {
-        if let Some(slot) = seen.get_mut(with.0 as usize) {
-            if std::mem::replace(slot, true) {
-                continue;
-            }
+        if let Some(slot) = seen.get_mut(with.0 as usize)
+            && std::mem::replace(slot, true)
+        {
+            continue;
         }
         stored_bytes =
             stored_bytes.saturating_add(constant_bytes(program, function, with).unwrap_or(0));

@@ -22,7 +22,7 @@ use crate::readers::core_ai::ir::{LocationId, Module, OpName, Text};
 use crate::readers::{ReadError, ReadOptions, core_ai};
 
 /// What all parts of a parse share.
-pub(self) struct Context<'a> {
+struct Context<'a> {
     text: &'a str,
     tables: Tables<'a>,
     module: Module<'a>,

@@ -126,7 +126,7 @@ impl Solver<'_> {
             return false;
         }
         if let Some(n) = test.not_multiple_of
-            && !whole.is_some_and(|whole| !whole.is_multiple_of(n))
+            && whole.is_none_or(|whole| whole.is_multiple_of(n))
         {
             return false;
         }
