@@ -88,7 +88,15 @@ pub fn findings(
     for hit in hits {
         let Some(rule) = set.rules().get(hit.rule) else { continue };
         let (source_rule, _) = prepared.rules.get(hit.rule).unwrap_or(&none);
-        let place = map.place(hit.rule, source_rule, hit.function, hit.place, &hit.nodes);
+        // The other ends tell apart hits that share a constant.
+        let nodes: Vec<NodeId> = hit
+            .nodes
+            .iter()
+            .chain(hit.related.iter().map(|(node, _)| node))
+            .copied()
+            .filter(|node| *node != hit.place)
+            .collect();
+        let place = map.place(hit.rule, source_rule, hit.function, hit.place, &nodes);
         let key = group_key(program, hit, rule.per(), &place);
         groups.entry((hit.rule, key, hit.key.clone())).or_default().push((hit, place));
     }
@@ -194,6 +202,7 @@ fn finding(
         _ => Default::default(),
     };
     let mut place = Place::clone(place);
+    join_related(&mut place, &hits);
     for (node, words) in &speaker.related {
         // Another end of the pattern, as the rule names it; only where it is a place of its own.
         let other = map.place(usize::MAX, &SourceRule::default(), speaker.function, *node, &[]);
@@ -230,15 +239,7 @@ fn finding(
         message: speaker.message.clone(),
         help: speaker.help.clone(),
         functions: names.into_iter().map(str::to_owned).collect(),
-        nodes: nodes
-            .iter()
-            .map(|(function, node)| {
-                let node = program.function(*function).node(*node);
-                let name = program.text(node.name);
-                // A promotion made visible has no name of its own.
-                (if name.is_empty() { node.op.name() } else { name }).to_owned()
-            })
-            .collect(),
+        nodes: nodes.iter().map(|(function, node)| shown_name(program, *function, *node)).collect(),
         op,
         modules: compress(ordered.iter().map(|hit| module_of(program, hit).0)),
         count: hits.len(),
@@ -253,6 +254,50 @@ fn finding(
         first,
     };
     Some((finding, identity))
+}
+
+/// What to call a node: its own name; a literal, which has none, is called after the op that uses it,
+/// a promotion made visible after its op.
+fn shown_name(program: &Program, function: FunctionId, node: NodeId) -> String {
+    let fun = program.function(function);
+    let named = |node: NodeId| program.text(fun.node(node).name);
+    let own = fun.node(node);
+    if !named(node).is_empty() {
+        return named(node).to_owned();
+    }
+    match own.kind {
+        NodeKind::Op => own.op.name().to_owned(),
+        _ => fun
+            .consumers(node)
+            .into_iter()
+            .map(|user| match named(user) {
+                "" => fun.node(user).op.name().to_owned(),
+                name => name.to_owned(),
+            })
+            .next()
+            .unwrap_or_else(|| "constant".to_owned()),
+    }
+}
+
+/// Most related places of one finding.
+const MAX_RELATED: usize = 8;
+
+/// Adds the related places of the other hits of a group: each may have its own cause.
+fn join_related(place: &mut Place, others: &[PlacedHit<'_>]) {
+    let mut ordered: Vec<&PlacedHit<'_>> = others.iter().collect();
+    ordered.sort_by_key(|(hit, _)| (hit.function, hit.place));
+    for (spot, words) in ordered.iter().flat_map(|(_, other)| &other.related) {
+        if place.related.len() >= MAX_RELATED {
+            return;
+        }
+        let known = place
+            .related
+            .iter()
+            .any(|(own, _)| own.file.key() == spot.file.key() && own.span == spot.span);
+        if !known {
+            place.related.push((spot.clone(), words.clone()));
+        }
+    }
 }
 
 /// Gives each finding its fingerprint: equals are numbered in program order.

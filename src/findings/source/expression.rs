@@ -24,6 +24,8 @@ pub struct Wanted<'a> {
     pub ordinal: Option<(usize, usize)>,
     /// Column from 1 where the format recorded one; 0 if not.
     pub column: u32,
+    /// The one value of the constant to be named.
+    pub value: Option<f64>,
 }
 
 /// An expression, and what led to it.
@@ -138,12 +140,31 @@ fn the_one<'t>(
                     return Some(**one);
                 }
             }
+            if let Some(value) = wanted.value {
+                let with_value: Vec<_> =
+                    several.iter().filter(|node| has_number(file, **node, value)).collect();
+                if let [one] = with_value.as_slice() {
+                    return Some(**one);
+                }
+            }
             match ordinal {
                 Some((index, count)) if count == several.len() => several.get(index).copied(),
                 _ => None,
             }
         }
     }
+}
+
+/// Whether an expression spells a number, up to its sign and the rounding of f16.
+fn has_number(file: &PythonFile, node: Node<'_>, value: f64) -> bool {
+    Region::deep(node).nodes().filter(|node| matches!(node.kind(), "integer" | "float")).any(
+        |own| {
+            file.node_text(own)
+                .replace('_', "")
+                .parse::<f64>()
+                .is_ok_and(|own| (own - value.abs()).abs() <= 1e-3 * own.abs())
+        },
+    )
 }
 
 #[cfg(test)]
@@ -158,11 +179,19 @@ mod tests {
         op: Op,
         ordinal: Option<(usize, usize)>,
         column: u32,
+        value: Option<f64>,
     }
 
     impl Default for Ask<'_> {
         fn default() -> Self {
-            Ask { patterns: &[], callee: None, op: Op::UNKNOWN, ordinal: None, column: 0 }
+            Ask {
+                patterns: &[],
+                callee: None,
+                op: Op::UNKNOWN,
+                ordinal: None,
+                column: 0,
+                value: None,
+            }
         }
     }
 
@@ -179,6 +208,7 @@ mod tests {
             attribute: None,
             ordinal: ask.ordinal,
             column: ask.column,
+            value: ask.value,
         };
         match find(&file, line, wanted) {
             None => "none".to_owned(),
@@ -254,6 +284,14 @@ y = F.scaled_dot_product_attention(
         let ask = |ordinal| Ask { patterns, ordinal, ..Ask::default() };
         assert_eq!(find_in(text, 1, ask(Some((0, 2)))), "1:18-1:31 float('-inf')");
         assert_eq!(find_in(text, 1, ask(Some((1, 2)))), "1:44-1:57 -float('inf')");
+    }
+
+    #[test]
+    fn the_value_of_a_constant_decides() {
+        let text = "a, b = x * torch.tensor(1.5), y + torch.tensor(0.25)\n";
+        let ask = |value| Ask { patterns: &["torch.tensor($X)"], value, ..Ask::default() };
+        assert_eq!(find_in(text, 1, ask(Some(0.25))), "1:35-1:53 torch.tensor(0.25)");
+        assert_eq!(find_in(text, 1, ask(Some(2.0))), "none");
     }
 
     #[test]

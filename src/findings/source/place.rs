@@ -21,8 +21,8 @@ use crate::findings::python::{
     Pattern, PythonFile, enclosing_class, enclosing_function, parameter, statement_at,
 };
 use crate::graph::{
-    ConstantOrigin, Frame, Function, FunctionId, FunctionRole, ModuleId, Name, NodeId, NodeKind,
-    Program, StackId,
+    ConstantId, ConstantOrigin, Frame, Function, FunctionId, FunctionRole, ModuleId, Name, NodeId,
+    NodeKind, Program, StackId,
 };
 
 /// What the mapping needs of a rule.
@@ -57,6 +57,8 @@ struct PlaceKey {
     spelling: OpSpelling,
     attribute: Option<String>,
     ordinal: Option<(usize, usize)>,
+    /// Bits of the constant's one value.
+    value: Option<u64>,
 }
 
 impl<'p> SourceMap<'p> {
@@ -110,7 +112,16 @@ impl<'p> SourceMap<'p> {
             own.op,
         );
         let module = self.program.sources.get_module(provenance.module);
-        let ordinal = self.ordinal(function, node);
+        // A constant is told from its like by the op that uses it, and by its value.
+        let counted = match fun.node(node).kind {
+            NodeKind::Constant(_) => user_towards(fun, node, nodes).unwrap_or(node),
+            _ => node,
+        };
+        let ordinal = self.ordinal(function, counted);
+        let value = match self.program.function(function).node(place).kind {
+            NodeKind::Constant(id) => self.one_value(id),
+            _ => None,
+        };
         let key = PlaceKey {
             rule: rule_index,
             stack: provenance.stack,
@@ -119,6 +130,7 @@ impl<'p> SourceMap<'p> {
             spelling: spelling.clone(),
             attribute: attribute.clone(),
             ordinal,
+            value: value.map(f64::to_bits),
         };
         if let Some(known) = self.made.borrow().get(&key) {
             return Arc::clone(known);
@@ -226,6 +238,12 @@ impl<'p> SourceMap<'p> {
                 && !name.starts_with(|c: char| c.is_ascii_digit());
             is_name.then(|| name.to_owned())
         })
+    }
+
+    /// The value of a constant whose elements are all the same.
+    fn one_value(&self, id: ConstantId) -> Option<f64> {
+        let summary = self.program.inline_summary(id)?;
+        summary.min.filter(|min| Some(*min) == summary.max)
     }
 
     /// Which of how many ops of one spelling, made by one line of one module, this node is.
@@ -363,6 +381,7 @@ impl<'p> SourceMap<'p> {
             ordinal: key.ordinal,
             // A moved line keeps its text, and with it its columns.
             column: if current.stale { 0 } else { column },
+            value: key.value.map(f64::from_bits),
         };
         let found = expression::find(file, current.line, wanted);
         let class = running;
@@ -457,5 +476,33 @@ impl<'p> SourceMap<'p> {
         let at = code.file.position(code.range.start);
         let path = shown_path(code.file.path(), self.working_folder());
         format!("{path}:{}:{}", at.line, at.column)
+    }
+}
+
+/// The user of a constant that leads to one of the other nodes of the hit; the first if several do, or
+/// none within a short walk: a converter makes one constant of equal literals.
+fn user_towards(function: &Function, constant: NodeId, nodes: &[NodeId]) -> Option<NodeId> {
+    const FAR: usize = 32;
+    let users = function.consumers(constant);
+    let leads = |user: NodeId| {
+        let mut seen = vec![user];
+        let mut at = 0;
+        while let Some(node) = seen.get(at).copied().filter(|_| at < FAR) {
+            if nodes.contains(&node) {
+                return true;
+            }
+            at += 1;
+            for next in function.consumers(node) {
+                if !seen.contains(&next) {
+                    seen.push(next);
+                }
+            }
+        }
+        false
+    };
+    match users.as_slice() {
+        [] => None,
+        [one] => Some(*one),
+        several => several.iter().copied().find(|user| leads(*user)).or(several.first().copied()),
     }
 }
