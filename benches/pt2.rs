@@ -14,7 +14,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use anelint::check::{CheckOptions, Checker};
+use anelint::findings::PreparedRules;
+use anelint::findings::source::SourceOptions;
 use anelint::readers::{ReadOptions, read};
+use anelint::rules::{Limits, RuleSet, Selection};
+use anelint::target::Unit;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -291,5 +296,36 @@ fn main() {
             kept / count,
         );
         black_box(program);
+
+        // The whole check: reading, facts, both rule phases, placement, findings.
+        let set = RuleSet::builtin();
+        let prepared = PreparedRules::new(&set).unwrap();
+        let options = CheckOptions {
+            units: vec![Unit::NeuralEngine],
+            runtime: None,
+            chip: None,
+            os: None,
+            selection: Selection::default(),
+            limits: Limits::default(),
+            source: SourceOptions {
+                working_folder: folder.path().to_owned(),
+                ..SourceOptions::default()
+            },
+            read: ReadOptions::default(),
+        };
+        let checker = Checker::new(&set, &prepared, options).unwrap();
+        let checking = median(|| {
+            assert!(checker.check(&path, "model.pt2").is_ok());
+        });
+        let before = LIVE.load(Ordering::Relaxed);
+        PEAK.store(before, Ordering::Relaxed);
+        assert!(checker.check(&path, "model.pt2").is_ok());
+        let peak = PEAK.load(Ordering::Relaxed) - before;
+        println!(
+            "    whole check {:.0} ms, ratio {:.2}; peak {} bytes a node",
+            checking.as_secs_f64() * 1e3,
+            checking.as_secs_f64() / parse.as_secs_f64(),
+            peak / count,
+        );
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of reports, editors or Python: a match is a [`Hit`] at graph nodes.
 
+pub mod docs;
 mod engine;
 mod hit;
 mod matcher;
