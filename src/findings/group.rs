@@ -235,7 +235,7 @@ fn finding(
         severity: speaker.severity,
         category: rule.category(),
         sureness: rule.sureness(target),
-        evidence: rule.evidence().iter().filter_map(|evidence| evidence.id.clone()).collect(),
+        evidence: evidence_ids(rule),
         message: speaker.message.clone(),
         help: speaker.help.clone(),
         functions: names.into_iter().map(str::to_owned).collect(),
@@ -310,4 +310,15 @@ fn number(found: &mut [(Finding, Identity)]) {
         finding.fingerprint = identity.fingerprint(ordinal);
         previous = Some(identity.clone());
     }
+}
+
+/// The ids of a rule's evidence, each once: one id may speak for several runtimes.
+fn evidence_ids(rule: &crate::rules::Rule) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for id in rule.evidence().iter().filter_map(|evidence| evidence.id.as_ref()) {
+        if !ids.contains(id) {
+            ids.push(id.clone());
+        }
+    }
+    ids
 }
