@@ -177,6 +177,11 @@ pub const FACTS: &[FactInfo] = &[
                  table sliced, function inputs, a constant",
             ),
             maybe("gather", Node, "the gather of the cosine table"),
+            maybe(
+                "gather-alone",
+                Bool,
+                "whether the gather comes before every op that computes on data, in program order",
+            ),
             maybe("table-value", Value, "the rows gathered, or the slice"),
             maybe("trig", Nodes, "the sin and cos ops in the graph"),
             always("depends-on-input", Bool, "whether cos and sin depend on a function input"),

@@ -379,6 +379,7 @@ fn complex(view: &View<'_>, node: NodeId, result: ValueId) -> Option<Rope> {
 
 /// The records of a function.
 pub(super) fn records(view: &View<'_>) -> Vec<Record> {
+    let first_compute = rope_table::first_compute(view);
     view.facts
         .ropes(view.id)
         .list
@@ -414,6 +415,8 @@ pub(super) fn records(view: &View<'_>) -> Vec<Record> {
             optional("heads", heads.count.map(|n| Field::Int(n as i64)));
             let Table { gather, value, trig, .. } = table;
             optional("gather", gather.map(Field::Node));
+            let alone = gather.map(|gather| first_compute.is_none_or(|first| gather < first));
+            optional("gather-alone", alone.map(Field::Bool));
             optional("table-value", value.map(Field::Value));
             optional("trig", (!trig.is_empty()).then_some(Field::Nodes(trig)));
             Record { anchor: rope.anchor, fields }

@@ -114,3 +114,26 @@ fn climb(view: &View<'_>, start: ValueId, table: &mut Table) {
         }
     }
 }
+
+/// The first node, in program order, that computes on data: what a gather must come before to stand
+/// alone ahead of all layers.
+pub(super) fn first_compute(view: &View<'_>) -> Option<NodeId> {
+    view.function.node_ids().find(|&id| {
+        let computes = matches!(
+            view.op(id).category(),
+            Category::Elementwise
+                | Category::Activation
+                | Category::Reduction
+                | Category::Contraction
+                | Category::Normalization
+                | Category::Attention
+                | Category::Pooling
+        );
+        let floats = || {
+            view.function
+                .result(id)
+                .is_some_and(|value| view.function.value(value).dtype.is_float())
+        };
+        computes && view.function.is_work(id) && floats()
+    })
+}

@@ -203,10 +203,28 @@ class Partial(nn.Module):
         return (q @ k.transpose(-2, -1)).softmax(dim=-1)
 
 
+class TableGatherFirst(nn.Module):
+    """The gather as model libraries write it: once, before the first layer."""
+
+    def __init__(self, head_dim=32, length=64):
+        super().__init__()
+        cos, sin = tables(head_dim, length)
+        self.register_buffer("cos", cos)
+        self.register_buffer("sin", sin)
+
+    def forward(self, q, k, position_ids):
+        cos = self.cos[position_ids]  # expect: ANE018=warning
+        sin = self.sin[position_ids]  # expect: ANE018=warning
+        for _ in range(2):
+            q, k = apply_rotary(torch.relu(q), torch.relu(k), cos, sin)
+        return (q @ k.transpose(-2, -1)).softmax(dim=-1)
+
+
 BHSD = ["f[1,2,32,32] x2"]
 BC1S = "f[1,64,1,32]"
 CASES = {
     "rope_gather": {"make": TableGather, "inputs": [*BHSD, "i64[1,32]<64"], "release": True},
+    "rope_gather_first": {"make": TableGatherFirst, "inputs": [*BHSD, "i64[1,32]<64"]},
     "rope_gather_embedding": {"make": TableGatherEmbedding, "inputs": [*BHSD, "i64[1,32]<64"]},
     "rope_trig": {"make": TrigInGraph, "inputs": [*BHSD, "f[1,32]"]},
     "rope_split": {"make": SplitAcrossHeads, "inputs": [BC1S, "f[1,32,1,32] x2"], "strict": True},
