@@ -152,6 +152,8 @@ enum Format {
 
 /// Stack of a worker: tree-sitter and serde recurse a little, and the default of a thread is small.
 const STACK_BYTES: usize = 8 << 20;
+/// Most threads: each has a stack of its own.
+const MOST_JOBS: usize = 256;
 
 /// Runs the subcommand.
 pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure> {
@@ -256,8 +258,10 @@ fn check_all(
     inputs: &[Input],
     arguments: &CheckArguments,
 ) -> Result<Vec<Result<Vec<InputReport>, CheckError>>, Failure> {
+    // More threads than inputs have nothing to do.
+    let jobs = arguments.jobs.map_or(0, |jobs| jobs.clamp(1, inputs.len().clamp(1, MOST_JOBS)));
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(arguments.jobs.unwrap_or(0))
+        .num_threads(jobs)
         .stack_size(STACK_BYTES)
         .build()
         .map_err(|error| Failure::new(format!("cannot start threads: {error}")))?;
