@@ -340,4 +340,21 @@ pub const FACTS: &[FactInfo] = &[
             ),
         ],
     },
+    FactInfo {
+        name: "arange",
+        doc: "a range made by arange, and what f16 makes of its bounds and step",
+        fields: &[
+            always("node", Node, "the arange"),
+            always(
+                "bounds",
+                Text(&["integers", "exact", "rounded", "unknown"]),
+                "integers; fractions that f16 holds; a bound or a step that f16 rounds; known at run time only",
+            ),
+            maybe("count", Int, "elements"),
+            maybe("count-through-f16", Int, "elements when bounds and step go through f16"),
+            maybe("start", Float, "the start"),
+            maybe("end", Float, "the end"),
+            maybe("step", Float, "the step"),
+        ],
+    },
 ];

@@ -5,6 +5,7 @@
 //! their fields, so that the rule checker can tell a typo at build time, and [`Facts::records`] gives
 //! them. Others are questions about one value or node (axis roles, constant summaries).
 
+mod aranges;
 mod attention;
 mod attention_mask;
 mod attention_source;
@@ -116,6 +117,7 @@ impl<'p> Facts<'p> {
         slot.get_or_init(|| {
             let view = self.view(function);
             match fact {
+                "arange" => aranges::records(&view),
                 "dynamic-symbol" => dynamic::records(&view),
                 "f32-island" => dtype_islands::records(&view),
                 "literal" => literals::records(&view),
