@@ -2,7 +2,8 @@
 //! structs in the same process, and how much memory a node takes at the peak.
 //!
 //! `cargo bench --bench pt2 [NODES…]`. The graph is the record of a real decoder, repeated: each copy
-//! reads what the copy before it made.
+//! reads what the copy before it made. A second graph, of an encoder with faults in each layer, is there
+//! for what only faults cost: findings, cuts, and the ranking of what to mend first.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 use anelint::check::{CheckOptions, Checker};
 use anelint::findings::PreparedRules;
 use anelint::findings::source::SourceOptions;
+use anelint::placement::{self, Request, RuleVerdict};
 use anelint::readers::{ReadOptions, read};
 use anelint::rules::{Limits, RuleSet, Selection};
 use anelint::target::Unit;
@@ -168,12 +170,13 @@ enum Size<'a> {
     AsExpr(HashMap<Cow<'a, str>, Value>),
 }
 
-/// The model whose graph is repeated.
-const SOURCE: &str = "testdata/cases/out/clean_decoder.pt2";
+/// The models whose graphs are repeated: one without a fault, one that falls into a region per layer.
+const SOURCES: [&str; 2] =
+    ["testdata/cases/out/clean_decoder.pt2", "testdata/cases/out/regions_many.pt2"];
 
 /// An archive whose graph has at least `nodes` nodes, and its document.
-fn generate(nodes: usize) -> (Vec<u8>, Vec<u8>, usize) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SOURCE);
+fn generate(source: &str, nodes: usize) -> (Vec<u8>, Vec<u8>, usize) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
     let mut zip = zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
     let name = zip
         .file_names()
@@ -196,6 +199,13 @@ fn generate(nodes: usize) -> (Vec<u8>, Vec<u8>, usize) {
         .filter_map(|tensor| Some(tensor["name"].as_str()?.to_owned()))
         .collect();
     let copies = nodes.div_ceil(layer.len()).max(1);
+    let signature = &document["graph_module"]["signature"];
+    let name = |specs: &str, kind: &str| -> String {
+        let specs = signature[specs].as_array().unwrap();
+        let named = specs.iter().find_map(|spec| spec[kind]["arg"]["as_tensor"]["name"].as_str());
+        named.unwrap().to_owned()
+    };
+    let (input, output) = (name("input_specs", "user_input"), name("output_specs", "user_output"));
     let mut all = Vec::with_capacity(copies * layer.len());
     let mut meta = serde_json::Map::new();
     for (name, value) in &values {
@@ -207,6 +217,11 @@ fn generate(nodes: usize) -> (Vec<u8>, Vec<u8>, usize) {
         for node in &layer {
             let mut node = node.clone();
             rename(&mut node, &made, copy);
+            if copy > 0 {
+                for operand in node["inputs"].as_array_mut().unwrap() {
+                    chain(&mut operand["arg"], &input, &format!("{output}_c{}", copy - 1));
+                }
+            }
             all.push(node);
         }
         for name in &made {
@@ -251,6 +266,24 @@ fn rename(value: &mut Value, made: &[String], copy: usize) {
     }
 }
 
+/// Makes what read the input read another value.
+fn chain(value: &mut Value, input: &str, instead: &str) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                match value {
+                    Value::String(text) if key == "name" && text == input => {
+                        *text = instead.to_owned();
+                    }
+                    _ => chain(value, input, instead),
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|value| chain(value, input, instead)),
+        _ => {}
+    }
+}
+
 /// Median of five.
 fn median(mut run: impl FnMut()) -> Duration {
     let mut times: Vec<Duration> = (0..5)
@@ -268,8 +301,9 @@ fn main() {
     let given: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
     let sizes = if given.is_empty() { vec![20_000, 100_000] } else { given };
     let folder = tempfile::tempdir().unwrap();
-    for nodes in sizes {
-        let (archive, json, count) = generate(nodes);
+    let work = sizes.iter().flat_map(|&nodes| SOURCES.map(|source| (source, nodes)));
+    for (source, nodes) in work {
+        let (archive, json, count) = generate(source, nodes);
         let path = folder.path().join("model.pt2");
         std::fs::write(&path, &archive).unwrap();
         drop(archive);
@@ -286,7 +320,7 @@ fn main() {
         let peak = PEAK.load(Ordering::Relaxed) - before;
         let kept = LIVE.load(Ordering::Relaxed) - before;
         println!(
-            "{count} nodes, {:.1} MB of JSON: read {:.0} ms, borrowed serde_json {:.0} ms, ratio {:.2}; \
+            "{source} repeated: {count} nodes, {:.1} MB of JSON: read {:.0} ms, borrowed serde_json {:.0} ms, ratio {:.2}; \
              peak {} bytes a node, kept {}",
             json.len() as f64 / 1e6,
             reading.as_secs_f64() * 1e3,
@@ -295,8 +329,6 @@ fn main() {
             peak / count,
             kept / count,
         );
-        black_box(program);
-
         // The whole check: reading, facts, both rule phases, placement, findings.
         let set = RuleSet::builtin();
         let prepared = PreparedRules::new(&set).unwrap();
@@ -326,6 +358,37 @@ fn main() {
             checking.as_secs_f64() * 1e3,
             checking.as_secs_f64() / parse.as_secs_f64(),
             peak / count,
+        );
+
+        // Placement with its ranking alone, with the verdicts that the rules gave.
+        let placed = checker.place(&program, Unit::NeuralEngine).unwrap();
+        let (id, first) = placed.first().unwrap();
+        let verdicts: Vec<RuleVerdict> = first
+            .groups
+            .iter()
+            .filter_map(|group| {
+                let reason = first.reason(group.reason);
+                Some(RuleVerdict {
+                    rule: reason.rule.clone()?,
+                    reason: reason.text.clone(),
+                    alternative: reason.alternative.clone(),
+                    evidence: reason.evidence.clone(),
+                    nodes: group.nodes.clone(),
+                })
+            })
+            .collect();
+        let target = checker.target(Unit::NeuralEngine, &program);
+        let placing = median(|| {
+            let request = Request { target, rules: &verdicts, line_of: None };
+            black_box(placement::place(&program, *id, &request));
+        });
+        println!(
+            "    placement with what-if {:.0} ms: {} ops, {} regions, {} groups, {} steps",
+            placing.as_secs_f64() * 1e3,
+            first.ops,
+            first.regions.len(),
+            first.groups.len(),
+            first.what_if.len(),
         );
     }
 }
