@@ -20,7 +20,7 @@ use anelint::findings::PreparedRules;
 use anelint::findings::source::SourceOptions;
 use anelint::placement::{self, Request, RuleVerdict};
 use anelint::readers::{ReadOptions, read};
-use anelint::rules::{Limits, RuleSet, Selection};
+use anelint::rules::RuleSet;
 use anelint::target::Unit;
 use serde::Deserialize;
 use serde_json::Value;
@@ -334,16 +334,11 @@ fn main() {
         let prepared = PreparedRules::new(&set).unwrap();
         let options = CheckOptions {
             units: vec![Unit::NeuralEngine],
-            runtime: None,
-            chip: None,
-            os: None,
-            selection: Selection::default(),
-            limits: Limits::default(),
             source: SourceOptions {
                 working_folder: folder.path().to_owned(),
                 ..SourceOptions::default()
             },
-            read: ReadOptions::default(),
+            ..CheckOptions::default()
         };
         let checker = Checker::new(&set, &prepared, options).unwrap();
         let checking = median(|| {

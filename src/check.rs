@@ -8,16 +8,17 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use crate::config::Level;
 use crate::facts::Facts;
 use crate::findings::source::SourceOptions;
-use crate::findings::{PreparedRules, findings};
+use crate::findings::{Finding, PreparedRules, findings};
 use crate::graph::{Format, FunctionId, FunctionRole, NodeId, Op, Program};
 use crate::placement::{self, Placement, Request, RuleVerdict};
 use crate::readers::{self, ReadError, ReadErrorKind, ReadOptions};
 use crate::report::{FunctionReport, InputReport};
 use crate::rules::{
-    Eligible, Engine, Hit, Limits, PlacementView, Position, RuleSet, Selection, UnknownSelector,
-    Verdict,
+    Eligible, Engine, Hit, Limits, PlacementView, Position, RuleSet, Selection, Sureness,
+    UnknownSelector, Verdict,
 };
 use crate::target::{Generation, OsVersion, Runtime, Target, Unit};
 
@@ -53,12 +54,38 @@ pub struct CheckOptions {
     pub os: Option<OsVersion>,
     /// Which rules.
     pub selection: Selection,
+    /// Severities that the user gives rules, by selector; later ones win over earlier ones that name
+    /// the rule as closely.
+    pub severities: Vec<(String, Level)>,
+    /// Leave out findings that are less sure.
+    pub min_sureness: Option<Sureness>,
     /// Limits that rules may ask for.
     pub limits: Limits,
+    /// What to call the model; its file stem if `None`.
+    pub model: Option<String>,
     /// Where source may be looked for.
     pub source: SourceOptions,
     /// How to read files.
     pub read: ReadOptions,
+}
+
+impl Default for CheckOptions {
+    /// Against the Neural Engine, with the rules that are on.
+    fn default() -> CheckOptions {
+        CheckOptions {
+            units: vec![Unit::NeuralEngine],
+            runtime: None,
+            chip: None,
+            os: None,
+            selection: Selection::default(),
+            severities: Vec::new(),
+            min_sureness: None,
+            limits: Limits::default(),
+            model: None,
+            source: SourceOptions::default(),
+            read: ReadOptions::default(),
+        }
+    }
 }
 
 /// Why an input could not be checked.
@@ -181,8 +208,10 @@ impl<'r> Checker<'r> {
         let placed = Placed::new(program, target, self.set, &hits);
         hits.extend(engine.second_phase(&facts, &placed));
         let hits = engine.resolve_claims(hits);
-        let mut found =
-            findings(program, self.set, self.prepared, &target, &hits, self.options.source.clone());
+        let model = self.options.model.as_deref();
+        let source = self.options.source.clone();
+        let mut found = findings(program, self.set, self.prepared, &target, &hits, model, source);
+        self.apply_severities(&mut found);
         let mut budget = REGIONS_ADDED_BUDGET;
         for finding in &mut found {
             let cost: usize = finding
@@ -205,6 +234,31 @@ impl<'r> Checker<'r> {
             findings: found,
             notes: program.notes.clone(),
         })
+    }
+
+    /// Gives findings the severities that the user has set, and drops those that are off or not sure
+    /// enough.
+    fn apply_severities(&self, found: &mut Vec<Finding>) {
+        if let Some(least) = self.options.min_sureness {
+            found.retain(|finding| finding.sureness >= least);
+        }
+        let severities = &self.options.severities;
+        if severities.is_empty() {
+            return;
+        }
+        found.retain_mut(|finding| {
+            let closest = severities
+                .iter()
+                .map(|(selector, level)| (self.set.closeness(&finding.rule, selector), level))
+                .filter(|(closeness, _)| *closeness > 0)
+                .max_by_key(|(closeness, _)| *closeness);
+            match closest {
+                Some((_, Level::Off)) => return false,
+                Some((_, Level::Severity(severity))) => finding.severity = *severity,
+                None => {}
+            }
+            true
+        });
     }
 
     /// Where the functions of a program run on a unit, with the verdicts of the rules that need no

@@ -10,10 +10,12 @@
 //!
 //! `diff` compares two readings of a model.
 //!
-//! `check` strings the rooms together for one input; `cli` is the terminal's door.
+//! `check` strings the rooms together for one input; `cli` is the terminal's door; `config` holds what
+//! the user has set.
 
 pub mod check;
 pub mod cli;
+pub mod config;
 pub mod diff;
 pub mod facts;
 pub mod findings;

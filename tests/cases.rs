@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 use anelint::check::{CheckError, CheckOptions, Checker};
 use anelint::findings::PreparedRules;
 use anelint::findings::source::SourceOptions;
-use anelint::readers::ReadOptions;
-use anelint::rules::{Limits, RuleSet, Selection};
+use anelint::rules::RuleSet;
 use anelint::target::{Runtime, Unit};
 use serde::Deserialize;
 
@@ -151,15 +150,11 @@ fn options(testdata: &Path, unit: Unit, runtime: Option<Runtime>) -> CheckOption
     CheckOptions {
         units: vec![unit],
         runtime,
-        chip: None,
-        os: None,
-        selection: Selection::default(),
-        limits: Limits::default(),
         source: SourceOptions {
             working_folder: PathBuf::from(testdata),
             ..SourceOptions::default()
         },
-        read: ReadOptions::default(),
+        ..CheckOptions::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! `anelint check`: the main job.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,50 +8,38 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 
+use super::plan::Planner;
 use super::progress::Progress;
-use super::walk::{self, Input};
-use super::{Color, Failure, arguments, rule_files};
-use crate::check::{CheckError, CheckOptions, Checker, absolute};
-use crate::findings::source::SourceOptions;
-use crate::readers::{ReadErrorKind, ReadOptions};
+use super::target::{TargetArguments, flag, working_folder};
+use super::walk::{self, Found, Input};
+use super::{Color, Failure, rule_files};
+use crate::check::{CheckError, Checker, absolute};
+use crate::config::{FailOn, Given, Level, Origin, PathGlobs, Settings, values};
+use crate::readers::ReadErrorKind;
 use crate::report::{
     CheckReport, InputError, InputReport, Note, TextOptions, output, write_concise, write_json,
     write_text,
 };
-use crate::rules::{Limits, Selection, Severity};
-use crate::target::{Generation, OsVersion, Runtime, Unit};
+use crate::rules::Sureness;
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// Model graphs, and folders to look for them in
-    #[arg(default_value = ".", value_name = "PATH")]
+    /// Model graphs, and folders to look for them in [default: the models that the config file names,
+    /// or else all below the working folder]
+    #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Units to check against: neural-engine, gpu, cpu
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_parser = arguments::unit,
-        default_value = "neural-engine",
-        value_name = "UNIT",
-        help_heading = "Target"
-    )]
-    target: Vec<Unit>,
-    /// Runtime that loads the graph: core-ai, core-ml, onnxruntime [default: by the format]
-    #[arg(long, value_parser = arguments::runtime, value_name = "RUNTIME", help_heading = "Target")]
-    runtime: Option<Runtime>,
-    /// Chip (m1…m6, a14…a19) or Neural Engine generation (h13…h18) [default: h16, as in M4]
-    #[arg(long, value_parser = arguments::chip, value_name = "CHIP", help_heading = "Target")]
-    chip: Option<Generation>,
-    /// OS version (27, 18.2, ios18, macos15) [default: 27 for core-ai, by the opset for core-ml]
-    #[arg(long, value_parser = arguments::os, value_name = "VERSION", help_heading = "Target")]
-    os: Option<OsVersion>,
+    #[command(flatten)]
+    target: TargetArguments,
 
     /// Rules to run: ids, names, categories or id prefixes [default: all that are on]
     #[arg(long, value_delimiter = ',', value_name = "RULES", help_heading = "Rules")]
     select: Vec<String>,
-    /// Rules to leave out: ids, names, categories or id prefixes
+    /// Rules to run besides
+    #[arg(long, value_delimiter = ',', value_name = "RULES", help_heading = "Rules")]
+    extend_select: Vec<String>,
+    /// Rules to leave out
     #[arg(long, value_delimiter = ',', value_name = "RULES", help_heading = "Rules")]
     ignore: Vec<String>,
     /// Run rules that are still on trial
@@ -59,33 +48,33 @@ pub struct CheckArguments {
     /// Rule files of your own
     #[arg(long, value_name = "GLOB", help_heading = "Rules")]
     rules: Vec<String>,
+    /// Severity of your own for rules: error, warning, advice or off
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_parser = values::severity_of,
+        value_name = "RULES=SEVERITY",
+        help_heading = "Rules"
+    )]
+    severity: Vec<(String, Level)>,
     /// Most regions that a function may fall into
     #[arg(long, value_name = "N", help_heading = "Rules")]
     max_regions: Option<u32>,
-    /// Lowest severity that makes the exit code 1
+    /// Lowest sureness of a finding's evidence: official, measured, source, reported,
+    /// reverse-engineered, folklore
     #[arg(
         long,
-        value_enum,
-        default_value_t = FailOn::Error,
-        value_name = "SEVERITY",
+        value_parser = values::sureness,
+        value_name = "SURENESS",
         help_heading = "Rules"
     )]
-    fail_on: FailOn,
+    min_sureness: Option<Sureness>,
+    /// Lowest severity that makes the exit code 1: error, warning, advice, never [default: error]
+    #[arg(long, value_parser = values::fail_on, value_name = "SEVERITY", help_heading = "Rules")]
+    fail_on: Option<FailOn>,
     /// Exit with 0 in spite of findings
     #[arg(long, help_heading = "Rules")]
     exit_zero: bool,
-
-    /// Folder of your source; files below it count as yours wherever they lie
-    #[arg(long, value_name = "FOLDER", help_heading = "Source")]
-    source_root: Vec<PathBuf>,
-    /// Prefix of recorded paths and what it is on this machine
-    #[arg(
-        long,
-        value_parser = arguments::path_map,
-        value_name = "OLD=NEW",
-        help_heading = "Source"
-    )]
-    path_map: Vec<(String, PathBuf)>,
 
     /// Output format
     #[arg(
@@ -124,20 +113,9 @@ pub struct CheckArguments {
     /// No model below a path is no failure
     #[arg(long, help_heading = "Files")]
     allow_empty: bool,
-    /// Read files into memory in place of mapping them
-    #[arg(long, help_heading = "Files")]
-    no_mmap: bool,
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", help_heading = "Files")]
     jobs: Option<usize>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum FailOn {
-    Error,
-    Warning,
-    Advice,
-    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -155,53 +133,71 @@ const STACK_BYTES: usize = 8 << 20;
 /// Most threads: each has a stack of its own.
 const MOST_JOBS: usize = 256;
 
-/// Runs the subcommand.
-pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure> {
-    let working_folder = std::env::current_dir()
-        .map_err(|error| Failure::new(format!("the working folder cannot be read: {error}")))?;
-    for root in &arguments.source_root {
-        if !root.is_dir() {
-            return Err(Failure::new(format!("--source-root {}: no such folder", root.display())));
+impl CheckArguments {
+    /// What the flags set.
+    fn settings(&self) -> Settings {
+        let selectors = |list: &[String], name: &'static str| -> Vec<Given<String>> {
+            let own = |value: &String| Given { value: value.clone(), origin: Origin::Flag(name) };
+            list.iter().map(own).collect()
+        };
+        Settings {
+            select: (!self.select.is_empty()).then(|| selectors(&self.select, "--select")),
+            extend_select: selectors(&self.extend_select, "--extend-select"),
+            ignore: selectors(&self.ignore, "--ignore"),
+            preview: flag(&self.preview.then_some(true), "--preview"),
+            severity: self
+                .severity
+                .iter()
+                .map(|own| Given { value: own.clone(), origin: Origin::Flag("--severity") })
+                .collect(),
+            rules: self.rules.iter().map(|glob| rule_files::flag(glob)).collect(),
+            max_regions: flag(&self.max_regions, "--max-regions"),
+            fail_on: flag(&self.fail_on, "--fail-on"),
+            min_sureness: flag(&self.min_sureness, "--min-sureness"),
+            ..self.target.settings()
         }
     }
-    let (set, prepared) = rule_files::load(&arguments.rules)?;
-    let options = CheckOptions {
-        units: units(&arguments.target),
-        runtime: arguments.runtime,
-        chip: arguments.chip,
-        os: arguments.os,
-        selection: Selection {
-            select: arguments.select.clone(),
-            ignore: arguments.ignore.clone(),
-            preview: arguments.preview,
-        },
-        limits: Limits { max_regions: arguments.max_regions },
-        source: SourceOptions {
-            working_folder: working_folder.clone(),
-            roots: arguments
-                .source_root
-                .iter()
-                .map(|root| absolute(root, &working_folder))
-                .collect(),
-            path_maps: arguments.path_map.clone(),
-        },
-        read: ReadOptions { no_mmap: arguments.no_mmap },
-    };
-    let checker = Checker::new(&set, &prepared, options)
-        .map_err(|error| Failure::new(error.to_string()).help("`anelint rules` lists the rules"))?;
+}
 
-    let exclude = globs(&arguments.exclude)?;
-    let found = walk::find(&arguments.paths, &exclude, arguments.force_exclude);
-    let outcomes = check_all(&checker, &found.inputs, &arguments)?;
+/// Runs the subcommand.
+pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure> {
+    let working_folder = working_folder()?;
+    let mut planner = Planner::new(&arguments.target, arguments.settings(), &working_folder)?;
+    let found = inputs(&arguments, &planner, &working_folder)?;
+    let mut plans = Vec::new();
+    for input in &found.inputs {
+        plans.push(planner.plan(&input.path)?);
+    }
+    if plans.is_empty() {
+        // Nothing to check: what is wrong with the settings is said all the same.
+        planner.plan(&working_folder.join("model"))?;
+    }
+    let checkers = plans
+        .iter()
+        .map(|plan| {
+            let (set, prepared) = planner.rules(plan)?;
+            Checker::new(set, prepared, plan.options.clone())
+                .map_err(|error| Failure::new(error.to_string()))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let outcomes = check_all(&checkers, &found.inputs, &arguments)?;
 
     let mut report = CheckReport { working_folder, ..CheckReport::default() };
     let mut readable = 0;
     let mut only_pointers = true;
-    for (input, outcome) in found.inputs.iter().zip(outcomes) {
+    let mut failing = false;
+    for ((input, outcome), plan) in found.inputs.iter().zip(outcomes).zip(&plans) {
         let path = shown(&input.path);
         match outcome {
             Ok(reports) => {
                 readable += 1;
+                failing |= match plan.in_force.fail_on() {
+                    FailOn::Never => false,
+                    FailOn::Severity(least) => reports
+                        .iter()
+                        .flat_map(|report| &report.findings)
+                        .any(|finding| finding.severity >= least),
+                };
                 report.inputs.extend(reports);
             }
             Err(_) if input.doubtful && !input.named => continue,
@@ -238,23 +234,76 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
         && !report.skipped.is_empty()
         && found.inputs.iter().any(|input| input.named);
     let failed = !report.errors.is_empty() || missing || named_pointers_only;
-    let threshold = match arguments.fail_on {
-        FailOn::Error => Some(Severity::Error),
-        FailOn::Warning => Some(Severity::Warning),
-        FailOn::Advice => Some(Severity::Advice),
-        FailOn::Never => None,
-    };
-    let found = threshold.is_some_and(|severity| report.summary().at_least(severity) > 0);
-    Ok(ExitCode::from(match (failed, found && !arguments.exit_zero) {
+    Ok(ExitCode::from(match (failed, failing && !arguments.exit_zero) {
         (true, _) => 2,
         (false, true) => 1,
         (false, false) => 0,
     }))
 }
 
+/// The models to check.
+fn inputs(
+    arguments: &CheckArguments,
+    planner: &Planner<'_>,
+    working_folder: &Path,
+) -> Result<Found, Failure> {
+    let exclude =
+        PathGlobs::new(arguments.exclude.iter().map(String::as_str)).map_err(|(at, message)| {
+            let pattern = arguments.exclude.get(at).map_or("", String::as_str);
+            Failure::new(format!("--exclude {pattern}: {message}"))
+        })?;
+    let mut paths = arguments.paths.clone();
+    let mut gone = Vec::new();
+    if paths.is_empty() {
+        let file = planner.finder().of(&working_folder.join("model"))?;
+        for model in file.iter().flat_map(|file| &file.models) {
+            let path = model.graph.strip_prefix(working_folder).unwrap_or(&model.graph).to_owned();
+            if path.exists() {
+                paths.push(path);
+                continue;
+            }
+            let again = match &model.export {
+                Some(command) => format!("make it with: {command}"),
+                None => "export it, or take the table out of the config file".to_owned(),
+            };
+            let message =
+                format!("no such file, though [[model]] `{}` names it; {again}", model.name);
+            gone.push((path, message));
+        }
+        if paths.is_empty() && gone.is_empty() {
+            paths.push(PathBuf::from("."));
+        }
+    }
+    let failure = RefCell::new(None);
+    let mut found = walk::find(
+        &paths,
+        &|path| {
+            let path = absolute(path, working_folder);
+            if exclude.matches(&path, working_folder) {
+                return true;
+            }
+            match planner.finder().of(path.parent().unwrap_or(&path)) {
+                Ok(file) => file.is_some_and(|file| file.excludes(&path)),
+                Err(error) => {
+                    failure.borrow_mut().get_or_insert(error);
+                    false
+                }
+            }
+        },
+        arguments.force_exclude,
+    );
+    match failure.into_inner() {
+        Some(error) => Err(error.into()),
+        None => {
+            found.unreadable.extend(gone);
+            Ok(found)
+        }
+    }
+}
+
 /// Checks inputs in parallel; the outcomes are in the order of the inputs.
 fn check_all(
-    checker: &Checker<'_>,
+    checkers: &[Checker<'_>],
     inputs: &[Input],
     arguments: &CheckArguments,
 ) -> Result<Vec<Result<Vec<InputReport>, CheckError>>, Failure> {
@@ -270,7 +319,8 @@ fn check_all(
     Ok(pool.install(|| {
         inputs
             .par_iter()
-            .map_with(counter, |counter, input| {
+            .zip(checkers)
+            .map_with(counter, |counter, (input, checker)| {
                 let outcome = checker.check(&input.path, &shown(&input.path));
                 counter.count();
                 outcome
@@ -299,27 +349,6 @@ fn write(report: &CheckReport, arguments: &CheckArguments, color: Color) -> Resu
             Failure::new(format!("{} cannot be written: {error}", path.display()))
         }),
     }
-}
-
-/// Each unit once, in the order given.
-fn units(given: &[Unit]) -> Vec<Unit> {
-    let mut units = Vec::new();
-    for unit in given {
-        if !units.contains(unit) {
-            units.push(*unit);
-        }
-    }
-    units
-}
-
-fn globs(patterns: &[String]) -> Result<globset::GlobSet, Failure> {
-    let mut set = globset::GlobSetBuilder::new();
-    for pattern in patterns {
-        let glob = globset::Glob::new(pattern)
-            .map_err(|error| Failure::new(format!("--exclude: {error}")))?;
-        set.add(glob);
-    }
-    set.build().map_err(|error| Failure::new(format!("--exclude: {error}")))
 }
 
 /// A path as reports show it: forward slashes.

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::placement::TargetArguments;
-use super::{Failure, rule_files};
+use super::Failure;
+use super::plan::Planner;
+use super::target::{TargetArguments, working_folder};
 use crate::check::{CheckError, Checker};
 use crate::diff::{self, Side};
 use crate::findings::Finding;
@@ -63,12 +64,14 @@ struct Checked {
 
 /// Runs the subcommand.
 pub fn run(arguments: DiffArguments) -> Result<ExitCode, Failure> {
-    let options = arguments.target.options()?;
-    let folder = options.source.working_folder.clone();
+    let folder = working_folder()?;
+    let mut planner = Planner::new(&arguments.target, arguments.target.settings(), &folder)?;
+    // One config for both sides: the change is in the model.
+    let plan = planner.plan(&arguments.new)?;
+    let options = plan.options.clone();
     let (read, units) = (options.read, options.units.clone());
-    let (set, prepared) = rule_files::load(&[])?;
-    let checker =
-        Checker::new(&set, &prepared, options).map_err(|e| Failure::new(e.to_string()))?;
+    let (set, prepared) = planner.rules(&plan)?;
+    let checker = Checker::new(set, prepared, options).map_err(|e| Failure::new(e.to_string()))?;
     let old = open(&arguments.old, read)?;
     let mut new = open(&arguments.new, read)?;
     // A fingerprint holds the file's stem: under another name it is still the same model.

@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
+
+use crate::config::ConfigError;
 use crate::report::output;
 
 /// Ends the program with exit code 2.
@@ -30,6 +33,31 @@ impl Failure {
         Failure { message: String::new(), help: String::new(), report: Some(report) }
     }
 
+    /// Mistakes in a file, each under its line: bytes and what is wrong.
+    pub fn in_file(
+        path: &std::path::Path,
+        text: &str,
+        mistakes: impl IntoIterator<Item = (std::ops::Range<usize>, String)>,
+    ) -> Failure {
+        let last = text.len().saturating_sub(1);
+        let labels: Vec<LabeledSpan> = mistakes
+            .into_iter()
+            .map(|(span, message)| {
+                let start = span.start.min(last);
+                let length = span.end.min(text.len()).saturating_sub(start);
+                LabeledSpan::new(Some(message), start, length)
+            })
+            .collect();
+        let what = match labels.len() {
+            1 => "a mistake".to_owned(),
+            count => format!("{count} mistakes"),
+        };
+        let shown = shown_path(path);
+        let diagnostic = MietteDiagnostic::new(format!("{what} in {shown}")).with_labels(labels);
+        let source = NamedSource::new(shown, text.to_owned());
+        Failure::report(Report::new(diagnostic).with_source_code(source))
+    }
+
     /// Prints it to standard error.
     pub fn print(&self) {
         let mut text = String::new();
@@ -52,4 +80,25 @@ impl Failure {
         // Standard error drops the styles where they are not wanted.
         output::to_stderr(&text);
     }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        let source = &error.source;
+        if source.text.is_empty() {
+            let words: Vec<&str> =
+                error.problems.iter().map(|problem| problem.message.as_str()).collect();
+            let words = words.join("; ");
+            return Failure::new(format!("config file {}: {words}", shown_path(&source.path)))
+                .help("`anelint init` writes one");
+        }
+        let mistakes = error.problems.into_iter().map(|problem| (problem.span, problem.message));
+        Failure::in_file(&source.path, &source.text, mistakes)
+    }
+}
+
+/// A path relative to the working folder where it lies below it.
+fn shown_path(path: &std::path::Path) -> String {
+    let folder = std::env::current_dir().unwrap_or_default();
+    crate::findings::source::shown_path(path, &folder)
 }

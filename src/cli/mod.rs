@@ -2,18 +2,20 @@
 //!
 //! Exit codes: 0 nothing at or above `--fail-on`, 1 findings, 2 the job could not be done.
 
-mod arguments;
 mod check;
 mod confirm;
 mod diff;
 mod dump;
+mod environment;
 mod explain;
 mod failure;
 mod placement;
+mod plan;
 mod progress;
 mod rule_files;
 mod rules;
 mod stats;
+mod target;
 mod walk;
 
 use std::process::ExitCode;

@@ -6,47 +6,16 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, arguments, confirm, rule_files};
-use crate::check::{CheckError, CheckOptions, Checker, absolute};
-use crate::findings::source::{SourceMap, SourceOptions, SourceRule, Spot};
+use super::plan::Planner;
+use super::target::{TargetArguments, working_folder};
+use super::{Failure, confirm};
+use crate::check::{CheckError, CheckOptions, Checker};
+use crate::findings::source::{SourceMap, SourceRule, Spot};
 use crate::graph::{FunctionId, NodeId, NodeKind, Program};
 use crate::placement::Placement;
-use crate::readers::{self, ReadOptions};
+use crate::readers;
 use crate::report::{PlacementReport, output, placement_json, placement_text, why_text};
-use crate::rules::{Limits, Selection};
-use crate::target::{Generation, OsVersion, Runtime, Unit};
-
-/// What to place on, and where the source lies.
-#[derive(Debug, Args)]
-pub struct TargetArguments {
-    /// Units to place on: neural-engine, gpu, cpu
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_parser = arguments::unit,
-        default_value = "neural-engine",
-        value_name = "UNIT"
-    )]
-    target: Vec<Unit>,
-    /// Runtime that loads the graph: core-ai, core-ml, onnxruntime [default: by the format]
-    #[arg(long, value_parser = arguments::runtime, value_name = "RUNTIME")]
-    runtime: Option<Runtime>,
-    /// Chip (m1…m6, a14…a19) or Neural Engine generation (h13…h18) [default: h16, as in M4]
-    #[arg(long, value_parser = arguments::chip, value_name = "CHIP")]
-    chip: Option<Generation>,
-    /// OS version (27, 18.2, ios18, macos15) [default: 27 for core-ai, by the opset for core-ml]
-    #[arg(long, value_parser = arguments::os, value_name = "VERSION")]
-    os: Option<OsVersion>,
-    /// Folder of your source
-    #[arg(long, value_name = "FOLDER")]
-    source_root: Vec<PathBuf>,
-    /// Prefix of recorded paths and what it is on this machine
-    #[arg(long, value_parser = arguments::path_map, value_name = "OLD=NEW")]
-    path_map: Vec<(String, PathBuf)>,
-    /// Read files into memory in place of mapping them
-    #[arg(long)]
-    no_mmap: bool,
-}
+use crate::rules::Selection;
 
 /// Arguments of `placement`.
 #[derive(Debug, Args)]
@@ -173,25 +142,6 @@ fn no_such_node(program: &Program, placements: &[(FunctionId, Placement)], name:
     }
 }
 
-impl TargetArguments {
-    /// The options that checking needs.
-    pub(super) fn options(&self) -> Result<CheckOptions, Failure> {
-        let working_folder = std::env::current_dir()
-            .map_err(|error| Failure::new(format!("the working folder cannot be read: {error}")))?;
-        let roots = self.source_root.iter().map(|root| absolute(root, &working_folder)).collect();
-        Ok(CheckOptions {
-            units: self.target.clone(),
-            runtime: self.runtime,
-            chip: self.chip,
-            os: self.os,
-            selection: Selection::default(),
-            limits: Limits::default(),
-            source: SourceOptions { roots, working_folder, path_maps: self.path_map.clone() },
-            read: ReadOptions { no_mmap: self.no_mmap },
-        })
-    }
-}
-
 /// Reads and places a model on each unit asked for, and hands the reports on.
 pub(super) fn with_reports(
     path: &Path,
@@ -208,12 +158,15 @@ fn with_confirmed(
     files: &[PathBuf],
     use_them: impl FnOnce(&[PlacementReport<'_>]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let options = arguments.options()?;
-    let (set, prepared) = rule_files::load(&[])?;
+    let working_folder = working_folder()?;
+    let mut planner = Planner::new(arguments, arguments.settings(), &working_folder)?;
+    let plan = planner.plan(path)?;
+    // The configured selection of rules is that of reports; where an op runs does not depend on it.
+    let options = CheckOptions { selection: Selection::default(), ..plan.options.clone() };
     let (source, read) = (options.source.clone(), options.read);
-    let working_folder = source.working_folder.clone();
-    let checker =
-        Checker::new(&set, &prepared, options).map_err(|e| Failure::new(e.to_string()))?;
+    let units = options.units.clone();
+    let (set, prepared) = planner.rules(&plan)?;
+    let checker = Checker::new(set, prepared, options).map_err(|e| Failure::new(e.to_string()))?;
     let program = readers::read(path, read).map_err(|error| {
         let offset = error.offset.map(|at| format!(" (at byte {at})")).unwrap_or_default();
         Failure::new(format!("{}: {}{offset}", path.display(), error.message))
@@ -229,7 +182,7 @@ fn with_confirmed(
     };
     let shown = path.display().to_string();
     let mut placed = Vec::new();
-    for &unit in &arguments.target {
+    for &unit in &units {
         let placements = checker.place(&program, unit).map_err(|error: CheckError| {
             Failure::new(format!("{}: {}", path.display(), error.message()))
         })?;

@@ -1,23 +1,50 @@
 //! The rule set of a run: the built-in rules and the user's.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
-
 use super::Failure;
+use crate::config::{ConfigError, Given, Origin, RuleFiles};
 use crate::findings::PreparedRules;
 use crate::rules::{RuleFileError, RuleSet};
 
-/// Loads the rules; `globs` name the user's own rule files.
+/// Loads the rules; `globs`, relative to the working folder, name the user's own rule files.
 pub fn load(globs: &[String]) -> Result<(RuleSet, PreparedRules), Failure> {
+    let given: Vec<Given<RuleFiles>> = globs.iter().map(|glob| flag(glob)).collect();
+    load_from(&given, Path::new(""))
+}
+
+/// A glob of the command line.
+pub fn flag(glob: &str) -> Given<RuleFiles> {
+    let value = RuleFiles { pattern: glob.to_owned(), folder: PathBuf::new() };
+    Given { value, origin: Origin::Flag("--rules") }
+}
+
+/// The same, where globs may come from config files, too. Files that several globs match are loaded
+/// once.
+pub fn load_from(
+    globs: &[Given<RuleFiles>],
+    working_folder: &Path,
+) -> Result<(RuleSet, PreparedRules), Failure> {
     let mut set = RuleSet::builtin();
-    for glob in globs {
-        let files = matching(glob)?;
+    let mut loaded = BTreeSet::new();
+    for given in globs {
+        let RuleFiles { pattern, folder } = &given.value;
+        // Messages name files as the user would.
+        let folder = folder.strip_prefix(working_folder).unwrap_or(folder);
+        let fail = |message: String| match &given.origin {
+            Origin::File(place) => ConfigError::at(place, message).into(),
+            _ => Failure::new(format!("--rules {pattern}: {message}"))
+                .help("it takes a rule file, or a glob such as 'lint/*.yaml' in quotes"),
+        };
+        let files = matching(&folder.join(pattern).to_string_lossy()).map_err(fail)?;
         if files.is_empty() {
-            return Err(Failure::new(format!("--rules {glob}: no file matches")));
+            return Err(fail("no file matches".to_owned()));
         }
         for file in files {
-            set.load_file(&file).map_err(failure)?;
+            if loaded.insert(file.clone()) {
+                set.load_file(&file).map_err(failure)?;
+            }
         }
     }
     let prepared = PreparedRules::new(&set).map_err(|(rule, error)| {
@@ -28,12 +55,12 @@ pub fn load(globs: &[String]) -> Result<(RuleSet, PreparedRules), Failure> {
 }
 
 /// Files that a glob matches, sorted; a path without wildcards stands for itself.
-fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, String> {
     let is_wild = |text: &str| text.contains(['*', '?', '[', '{']);
     if !is_wild(pattern) {
         return Ok(vec![PathBuf::from(pattern)]);
     }
-    let fail = |error: globset::Error| Failure::new(format!("--rules: {error}"));
+    let fail = |error: globset::Error| error.to_string();
     let glob = globset::GlobBuilder::new(pattern)
         .literal_separator(true)
         .build()
@@ -61,21 +88,12 @@ fn failure(error: RuleFileError) -> Failure {
     if error.text.is_empty() {
         return Failure::new(error.to_string());
     }
-    let labels: Vec<LabeledSpan> = error
-        .problems
-        .iter()
-        .map(|problem| {
-            let at =
-                offset(&error.text, problem.place.line as usize, problem.place.column as usize);
-            LabeledSpan::at_offset(at, problem.message.clone())
-        })
-        .collect();
-    let count = labels.len();
-    let what = if count == 1 { "a mistake".to_owned() } else { format!("{count} mistakes") };
-    let diagnostic =
-        MietteDiagnostic::new(format!("{what} in {}", error.path.display())).with_labels(labels);
-    let source = NamedSource::new(error.path.display().to_string(), error.text);
-    Failure::report(Report::new(diagnostic).with_source_code(source))
+    let text = &error.text;
+    let mistakes = error.problems.iter().map(|problem| {
+        let at = offset(text, problem.place.line as usize, problem.place.column as usize);
+        (at..at, problem.message.clone())
+    });
+    Failure::in_file(&error.path, text, mistakes)
 }
 
 /// The byte of a line and column, both from 1; the last byte if there is no such place.

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::{Color, Failure, arguments, rule_files};
+use super::{Color, Failure, rule_files};
+use crate::config::values;
 use crate::report::output;
 use crate::rules::Rule;
 use crate::target::Unit;
@@ -14,7 +15,7 @@ use crate::target::Unit;
 #[derive(Debug, Args)]
 pub struct RulesArguments {
     /// Only rules for these units: neural-engine, gpu, cpu
-    #[arg(long, value_delimiter = ',', value_parser = arguments::unit, value_name = "UNIT")]
+    #[arg(long, value_delimiter = ',', value_parser = values::unit, value_name = "UNIT")]
     target: Vec<Unit>,
     /// Output format
     #[arg(long, alias = "output-format", value_enum, default_value_t = Format::Text)]

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::Failure;
-use super::placement::{TargetArguments, with_reports};
+use super::placement::with_reports;
+use super::target::TargetArguments;
 use crate::report::{StatsInput, StatsReport, output, stats_json, stats_text};
 use crate::stats::{self, Machine, RegionShare};
 

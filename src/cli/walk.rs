@@ -6,8 +6,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use globset::GlobSet;
-
 use crate::check::absolute;
 
 /// A model to check.
@@ -44,8 +42,9 @@ const DOUBTFUL: &[&str] = &["pt", "pth"];
 /// Folders never walked into.
 const SKIPPED: &[&str] = &[".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages"];
 
-/// Looks below `paths`.
-pub fn find(paths: &[PathBuf], exclude: &GlobSet, exclude_named: bool) -> Found {
+/// Looks below `paths`. What `exclude` says yes to is left out; a path that the user named, only if
+/// `exclude_named`.
+pub fn find(paths: &[PathBuf], exclude: &dyn Fn(&Path) -> bool, exclude_named: bool) -> Found {
     let mut found = Found::default();
     let mut seen = BTreeSet::new();
     let mut inputs = BTreeSet::new();
@@ -55,7 +54,7 @@ pub fn find(paths: &[PathBuf], exclude: &GlobSet, exclude_named: bool) -> Found 
         }
     };
     for path in paths {
-        if exclude_named && is_excluded(exclude, path) {
+        if exclude_named && exclude(path) {
             continue;
         }
         let metadata = match std::fs::metadata(path) {
@@ -100,7 +99,7 @@ pub fn find(paths: &[PathBuf], exclude: &GlobSet, exclude_named: bool) -> Found 
             }
             let own = clean(entry.path());
             if entry.file_type().is_dir() {
-                if is_skipped(&entry) || is_excluded(exclude, &own) {
+                if is_skipped(&entry) || exclude(&own) {
                     walk.skip_current_dir();
                 } else if has_suffix(&own, BUNDLES) {
                     walk.skip_current_dir();
@@ -109,7 +108,7 @@ pub fn find(paths: &[PathBuf], exclude: &GlobSet, exclude_named: bool) -> Found 
                 }
                 continue;
             }
-            if is_excluded(exclude, &own) {
+            if exclude(&own) {
                 continue;
             }
             if has_suffix(&own, MODELS) || has_suffix(&own, FOREIGN) {
@@ -140,14 +139,6 @@ fn has_suffix(path: &Path, suffixes: &[&str]) -> bool {
 fn is_skipped(entry: &walkdir::DirEntry) -> bool {
     let name = entry.file_name().to_str().unwrap_or("");
     SKIPPED.contains(&name) || entry.path().join("pyvenv.cfg").is_file()
-}
-
-fn is_excluded(exclude: &GlobSet, path: &Path) -> bool {
-    if exclude.is_empty() {
-        return false;
-    }
-    let name = path.file_name().map(Path::new);
-    exclude.is_match(path) || name.is_some_and(|name| exclude.is_match(name))
 }
 
 /// Without a leading `./`.
@@ -188,7 +179,7 @@ mod tests {
             ".hidden/f.pt2",
             "readme.txt",
         ]);
-        let found = find(&[dir.path().to_owned()], &GlobSet::empty(), false);
+        let found = find(&[dir.path().to_owned()], &|_| false, false);
         assert_eq!(
             shown(dir.path(), &found),
             [".hidden/f.pt2", "a.pt2", "b.mlpackage", "sub/c.onnx"]
@@ -203,7 +194,7 @@ mod tests {
             dir.path().join("b.mlpackage/Data/x.mlmodel"),
             dir.path().join("b.mlpackage/Manifest.json"),
         ];
-        let found = find(&paths, &GlobSet::empty(), false);
+        let found = find(&paths, &|_| false, false);
         assert_eq!(shown(dir.path(), &found), ["b.mlpackage"]);
     }
 
@@ -211,7 +202,7 @@ mod tests {
     fn what_is_not_there_and_what_is_empty_are_told_apart() {
         let dir = tree(&["sub/readme.txt"]);
         let paths = [dir.path().join("none.pt2"), dir.path().join("sub")];
-        let found = find(&paths, &GlobSet::empty(), false);
+        let found = find(&paths, &|_| false, false);
         assert_eq!(found.unreadable.len(), 1);
         assert_eq!(found.empty.len(), 1);
     }
@@ -220,9 +211,9 @@ mod tests {
     fn exclusions_spare_what_is_named_unless_forced() {
         let dir = tree(&["a.pt2", "old/b.pt2"]);
         let glob = |text: &str| {
-            let mut set = globset::GlobSetBuilder::new();
-            set.add(globset::Glob::new(text).unwrap());
-            set.build().unwrap()
+            let globs = crate::config::PathGlobs::new([text]).unwrap();
+            let folder = dir.path().to_owned();
+            move |path: &Path| globs.matches(path, &folder)
         };
         let found = find(&[dir.path().to_owned()], &glob("**/old"), false);
         assert_eq!(shown(dir.path(), &found), ["a.pt2"]);

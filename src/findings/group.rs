@@ -73,15 +73,19 @@ enum GroupKey {
 }
 
 /// Makes findings of hits. Order: by place (findings without one last), then rule, then program
-/// order; equal for equal input.
+/// order; equal for equal input. `model` is what to call the program in fingerprints, its file stem if
+/// `None`.
 pub fn findings(
     program: &Program,
     set: &RuleSet,
     prepared: &PreparedRules,
     target: &Target,
     hits: &[Hit],
+    model: Option<&str>,
     options: SourceOptions,
 ) -> Vec<Finding> {
+    let stem = || program.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let model = model.map_or_else(stem, str::to_owned);
     let map = SourceMap::new(program, options);
     let none = (SourceRule::default(), None);
     let mut groups: IndexMap<(usize, GroupKey, String), Vec<PlacedHit<'_>>> = IndexMap::new();
@@ -105,7 +109,10 @@ pub fn findings(
         .filter_map(|((rule, _, key), hits)| {
             let rule_data = set.rules().get(rule)?;
             let (_, prepared_fix) = prepared.rules.get(rule).unwrap_or(&none);
-            finding(program, &map, rule_data, prepared_fix.as_ref(), target, &key, hits)
+            let mut found =
+                finding(program, &map, rule_data, prepared_fix.as_ref(), target, &key, hits)?;
+            found.1.model.clone_from(&model);
+            Some(found)
         })
         .collect();
     number(&mut found);
@@ -223,7 +230,7 @@ fn finding(
     names.retain(|name| seen.insert(*name));
     let identity = Identity {
         rule: rule.id().to_owned(),
-        model: program.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        model: String::new(),
         class: class.to_owned(),
         module: index_free(module),
         op: node.op.name().to_owned(),

@@ -28,6 +28,8 @@ pub struct Selection {
     /// Ids, names, categories or id prefixes (`ANE`, `ANE00`); all rules that are on by default if
     /// empty.
     pub select: Vec<String>,
+    /// The same, to run besides.
+    pub extend_select: Vec<String>,
     /// The same, to leave out; wins unless `select` names the rule more closely.
     pub ignore: Vec<String>,
     /// Run rules that wait behind `--preview`.
@@ -135,12 +137,19 @@ impl RuleSet {
             .or_else(|| nearest(word, names.chain(categories)))
     }
 
+    /// How closely a selector names the rule with this id: 0 not at all, more for longer id prefixes,
+    /// most for the id or name itself. Later words of a category and of `all` are as close.
+    pub fn closeness(&self, id: &str, selector: &str) -> usize {
+        self.find(id).map_or(0, |rule| closeness(rule, selector))
+    }
+
     /// Indices of the rules that a selection runs, ascending.
     ///
     /// # Errors
     /// If a selector names nothing.
     pub fn select(&self, selection: &Selection) -> Result<Vec<usize>, UnknownSelector> {
-        for selector in selection.select.iter().chain(&selection.ignore) {
+        let named = selection.select.iter().chain(&selection.extend_select);
+        for selector in named.chain(&selection.ignore) {
             if !self.rules.iter().any(|rule| closeness(rule, selector) > 0) {
                 return Err(UnknownSelector {
                     selector: selector.clone(),
@@ -152,8 +161,12 @@ impl RuleSet {
             selectors.iter().map(|selector| closeness(rule, selector)).max().unwrap_or(0)
         };
         let runs = |rule: &Rule| {
-            let wanted = closest(rule, &selection.select);
-            let chosen = if selection.select.is_empty() { rule.default_on() } else { wanted > 0 };
+            let besides = closest(rule, &selection.extend_select);
+            let wanted = closest(rule, &selection.select).max(besides);
+            let chosen = match selection.select.is_empty() {
+                true => rule.default_on() || besides > 0,
+                false => wanted > 0,
+            };
             // A rule that is off, or in preview, is run by its own id or name only.
             let by_name = wanted == NAMED;
             let allowed = by_name || (rule.default_on() && (selection.preview || !rule.preview()));

@@ -294,7 +294,8 @@ fn selectors_name_rules_by_id_name_category_and_prefix() {
     let set = RuleSet::builtin();
     let run = |select: &[&str], ignore: &[&str]| {
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let selection = Selection { select: list(select), ignore: list(ignore), preview: false };
+        let selection =
+            Selection { select: list(select), ignore: list(ignore), ..Selection::default() };
         set.select(&selection).map(|rules| {
             rules.into_iter().map(|at| set.rules()[at].id().to_owned()).collect::<Vec<_>>()
         })

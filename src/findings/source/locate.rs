@@ -18,6 +18,9 @@ use crate::findings::python::PythonFile;
 pub struct SourceOptions {
     /// The working folder, absolute.
     pub working_folder: PathBuf,
+    /// The folder of the project (that of its config file), absolute; searched like the working
+    /// folder.
+    pub project: Option<PathBuf>,
     /// Roots that the user named, absolute; searched first.
     pub roots: Vec<PathBuf>,
     /// Recorded prefix → prefix on this machine.
@@ -79,6 +82,7 @@ impl Locator {
     pub fn new(options: SourceOptions, model: &Path) -> Locator {
         let mut bases: Vec<PathBuf> = options.roots.clone();
         bases.push(options.working_folder.clone());
+        bases.extend(options.project.clone());
         let model = options.working_folder.join(model);
         bases.extend(model.ancestors().skip(1).take(MAX_PARENTS).map(Path::to_owned));
         let mut seen = BTreeSet::new();
@@ -173,10 +177,12 @@ impl Locator {
         Some(path)
     }
 
-    /// Python files under the roots (the working folder if none is named), by file name.
+    /// Python files under the roots (the project's folder, or else the working folder, if none is
+    /// named), by file name.
     fn index(&self) -> &BTreeMap<String, Vec<PathBuf>> {
         self.index.get_or_init(|| {
-            let own = [self.options.working_folder.clone()];
+            let project = self.options.project.as_ref();
+            let own = [project.unwrap_or(&self.options.working_folder).clone()];
             let roots: &[PathBuf] =
                 if self.options.roots.is_empty() { &own } else { &self.options.roots };
             let mut index: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
