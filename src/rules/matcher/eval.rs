@@ -35,6 +35,14 @@ impl Solver<'_> {
         }
     }
 
+    /// The nodes that the match has bound, in the order of their slots.
+    pub(super) fn bound_nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.env.iter().flatten().filter_map(|bound| match bound {
+            Bound::Item(subject) | Bound::Items(subject, _) => Some(subject.node),
+            Bound::Datum(_) => None,
+        })
+    }
+
     /// Every node in a slot.
     pub(super) fn nodes(&self, slot: Slot) -> Vec<NodeId> {
         match self.env.get(usize::from(slot)).and_then(Option::as_ref) {

@@ -196,7 +196,7 @@ fn hit(solver: &mut Solver<'_>, index: usize) -> Option<Hit> {
 }
 
 /// The node to report at. One without a recorded place (a constant, a state handle) gives way to
-/// the first of its users that has one, then to the anchor.
+/// the user that has one and is part of the match, then to the first that has one, then to the anchor.
 fn place(solver: &mut Solver<'_>, slot: Slot) -> NodeId {
     let function = solver.scope.function;
     let located = |node: NodeId| function.node(node).provenance != ProvenanceId::NONE;
@@ -211,7 +211,13 @@ fn place(solver: &mut Solver<'_>, slot: Slot) -> NodeId {
             return at;
         }
         let users = function.consumers(at);
-        match users.iter().find(|&&user| located(user)).or(users.first()) {
+        // A constant that several matches share is told by the use that each is about.
+        let bound = || solver.bound_nodes().find(|node| located(*node) && users.contains(node));
+        let user = match users.len() {
+            0 | 1 => None,
+            _ => bound(),
+        };
+        match user.as_ref().or(users.iter().find(|&&user| located(user))).or(users.first()) {
             Some(&user) => at = user,
             None => break,
         }
