@@ -6,11 +6,16 @@ use quote::quote;
 
 const DIR: &str = "proto";
 
-/// Compiles `proto/coreml.proto` into `OUT_DIR/coreml.rs`.
+/// Compiles `proto/coreml.proto` and `proto/onnx.proto` into files of those names in `OUT_DIR`.
 ///
 /// Repeated numbers that may be weights are decoded by hand, so that they stay slices of the file.
 pub fn messages() -> Result<(), String> {
     println!("cargo::rerun-if-changed={DIR}");
+    let file = format!("{DIR}/onnx.proto");
+    let set = protox::compile([&file], [DIR]).map_err(|e| format!("{file}: {e}"))?;
+    let mut config = prost_build::Config::new();
+    config.bytes(["."]);
+    config.compile_fds(set).map_err(|e| format!("{file}: {e}"))?;
     let file = format!("{DIR}/coreml.proto");
     let set = protox::compile([&file], [DIR]).map_err(|e| format!("{file}: {e}"))?;
     let mut config = prost_build::Config::new();

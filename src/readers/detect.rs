@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::{
     ReadError, ReadErrorKind, ReadOptions, aimodel, aimodelc, bundle, coreml, mil_text, mlir_text,
-    mlmodelc, pt2, source,
+    mlmodelc, onnx, pt2, source,
 };
 use crate::graph::Program;
 
@@ -61,6 +61,7 @@ const FILES: &[(FileTest, Reader)] = &[
         },
         Reader::File(coreml::read_file),
     ),
+    (onnx::is_model, Reader::File(onnx::read)),
     (|head, _| mil_text::is_text(head), Reader::File(mil_text::read_file)),
     (|head, _| mlir_text::looks_like(head), Reader::File(mlir_text::read)),
 ];

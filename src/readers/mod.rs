@@ -25,8 +25,10 @@ mod mil_text;
 pub mod mlir_text;
 mod mlmodelc;
 pub mod normalize;
+mod onnx;
 mod pt2;
 pub mod source;
+mod wire;
 
 pub use borrow::{Borrowed, borrow_lines};
 pub use compute_plan::read_compute_plan;

@@ -9,5 +9,7 @@ pub(super) mod lower;
 mod settings;
 mod states;
 mod types;
+
+pub(super) use self::types::raw_numbers;
 pub(super) use types::dtype;
 mod weights;

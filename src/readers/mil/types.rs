@@ -108,7 +108,12 @@ pub(super) fn rank(ty: &Type) -> Option<usize> {
 }
 
 /// Decodes little-endian elements; sub-byte ones lie low bits first.
-fn raw_numbers(dtype: DType, bytes: &[u8], count: Option<u64>, limit: usize) -> Option<Vec<f64>> {
+pub(crate) fn raw_numbers(
+    dtype: DType,
+    bytes: &[u8],
+    count: Option<u64>,
+    limit: usize,
+) -> Option<Vec<f64>> {
     let bits = dtype.bits() as usize;
     if bits == 0 {
         return None;

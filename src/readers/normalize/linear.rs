@@ -125,7 +125,11 @@ impl Pass<'_, '_, '_> {
         let node = &self.draft.nodes[at as usize];
         let (Some(a), Some(b)) = (node.operand(w.a), node.operand(w.b)) else { return };
         let (a, b) = (self.present(a), self.present(b));
-        let plain = node.attribute(w.alpha).is_none() && node.attribute(w.beta).is_none();
+        let turned = |name| node.attribute(name).and_then(Attr::as_bool).unwrap_or(false);
+        let plain = node.attribute(w.alpha).is_none()
+            && node.attribute(w.beta).is_none()
+            && !turned(w.transpose_a)
+            && !turned(w.transpose_b);
         let is_weight =
             self.constant[b.0 as usize] && self.dims(b).is_some_and(|dims| dims.len() == 2);
         if !is_weight || !plain {

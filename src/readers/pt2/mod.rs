@@ -15,7 +15,7 @@ mod functional;
 mod settle;
 mod signature;
 mod sympy;
-mod trace;
+pub(super) mod trace;
 
 use std::path::Path;
 
