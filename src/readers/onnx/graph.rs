@@ -19,8 +19,8 @@ use super::types::{Declared, Symbols};
 use super::values::Element;
 use super::wire::{Wire, proto};
 use crate::graph::{
-    ConstantId, Draft, DraftNode, DraftOperand, Function, FunctionId, FunctionRole, Name,
-    NodeKind, Program, ShapeId,
+    ConstantId, Draft, DraftNode, DraftOperand, Function, FunctionId, FunctionRole, Name, NodeKind,
+    Program, ShapeId,
 };
 use crate::readers::ReadError;
 use crate::readers::normalize::{self, Context, Words};
@@ -188,11 +188,7 @@ impl<'a, 'w> Lowering<'a, 'w> {
     }
 
     /// Reads a graph into the innermost frame.
-    fn graph(
-        &mut self,
-        environment: &Environment,
-        graph: proto::Graph,
-    ) -> Result<(), ReadError> {
+    fn graph(&mut self, environment: &Environment, graph: proto::Graph) -> Result<(), ReadError> {
         for bytes in graph.value_info {
             let info: proto::ValueInfo = self.wire.decode(bytes, "a value's type")?;
             self.declare(environment, &info);
@@ -266,7 +262,12 @@ impl<'a, 'w> Lowering<'a, 'w> {
         let values = tensor::read(sparse.values).map_err(|error| {
             self.wire.broken(format!("a sparse tensor cannot be decoded: {error}"), offset)
         })?;
-        Ok(Tensor { name: values.name, dims: sparse.dims, dtype: values.dtype, ..Tensor::default() })
+        Ok(Tensor {
+            name: values.name,
+            dims: sparse.dims,
+            dtype: values.dtype,
+            ..Tensor::default()
+        })
     }
 
     /// An input of the innermost graph.

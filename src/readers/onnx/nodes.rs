@@ -53,7 +53,9 @@ impl Lowering<'_, '_> {
         let mut missing = Vec::new();
         for input in &node.input {
             let name = environment.name(input);
-            if !name.is_empty() && !self.is_absent(environment, &name) && self.resolve(&name).is_none()
+            if !name.is_empty()
+                && !self.is_absent(environment, &name)
+                && self.resolve(&name).is_none()
             {
                 missing.push(name);
             }

@@ -10,9 +10,7 @@ use prost::Message;
 use rustc_hash::FxBuildHasher;
 
 use super::wire::proto;
-use crate::graph::{
-    Frame, ModuleId, ModulePath, Name, Program, Provenance, ProvenanceId, StackId,
-};
+use crate::graph::{Frame, ModuleId, ModulePath, Name, Program, Provenance, ProvenanceId, StackId};
 use crate::readers::pt2::trace;
 
 const PREFIX: &[u8] = b"pkg.torch.onnx.";

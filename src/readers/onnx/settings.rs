@@ -217,7 +217,9 @@ pub(super) fn canonicalise(names: &mut Names, node: &mut DraftNode, site: &Site<
             }
         }
         // In training mode only: a third input that may be true, or (before opset 12) `is_test`.
-        Op::DROPOUT if site.spelling == "Dropout" && !site.inputs.get(2).is_some_and(Option::is_some) => {
+        Op::DROPOUT
+            if site.spelling == "Dropout" && !site.inputs.get(2).is_some_and(Option::is_some) =>
+        {
             s.node.op = Op::IDENTITY;
         }
         Op::CONCAT => {
@@ -464,7 +466,8 @@ fn slice(s: &mut Settings<'_>, site: &Site<'_>) {
         None => count.map(|n| (0..n as i64).collect()),
         Some(attr) => attr.as_ints(),
     };
-    let fix = |axis: i64| site.rank().map_or(axis, |rank| if axis < 0 { axis + rank } else { axis });
+    let fix =
+        |axis: i64| site.rank().map_or(axis, |rank| if axis < 0 { axis + rank } else { axis });
     let listed: Option<Vec<i64>> = listed.map(|list| list.into_iter().map(fix).collect());
     let step = step.or_else(|| match s.get("step") {
         None => listed.as_ref().map(|list| vec![1; list.len()]),
@@ -500,7 +503,8 @@ fn slice(s: &mut Settings<'_>, site: &Site<'_>) {
             let mut ends: Vec<Option<i64>> = (0..rank).map(|axis| site.size(axis as i64)).collect();
             let mut steps = vec![1; rank];
             for (at, &axis) in list.iter().enumerate() {
-                let (Some(b), Some(e), Some(st)) = (begin.get(at), end.get(at), step.get(at)) else {
+                let (Some(b), Some(e), Some(st)) = (begin.get(at), end.get(at), step.get(at))
+                else {
                     return;
                 };
                 let Ok(place) = usize::try_from(axis) else { return };

@@ -114,7 +114,8 @@ impl Infer<'_> {
                     && let Some(dim) = usize::try_from(axis).ok().and_then(|a| dims.get_mut(a))
                 {
                     let size = sizes.and_then(|list| list.get(at).copied());
-                    *dim = size.and_then(|n| u64::try_from(n).ok()).map_or(Dim::Unknown, Dim::Static);
+                    *dim =
+                        size.and_then(|n| u64::try_from(n).ok()).map_or(Dim::Unknown, Dim::Static);
                 }
                 result
             }
@@ -144,10 +145,9 @@ impl Infer<'_> {
                 let stash = self.int("stash_type").map_or(DType::F32, super::types::dtype);
                 Declared { dtype: stash, dims }
             }
-            (Op::BATCH_NORM, _) => Declared {
-                dtype: self.dtype(at + 2),
-                dims: self.dims_at(at + 2).cloned(),
-            },
+            (Op::BATCH_NORM, _) => {
+                Declared { dtype: self.dtype(at + 2), dims: self.dims_at(at + 2).cloned() }
+            }
             (Op::DYNAMIC_QUANTIZE, "DynamicQuantizeLinear") => Declared {
                 dtype: if at == 1 { DType::F32 } else { DType::U8 },
                 dims: Some(Vec::new()),
@@ -241,9 +241,7 @@ impl Infer<'_> {
                 // A scalar counts as one axis.
                 (DType::I64, rank.map(|rank| vec![Dim::Static(rank), Dim::Unknown]))
             }
-            Op::NON_MAXIMUM_SUPPRESSION => {
-                (DType::I64, Some(vec![Dim::Unknown, Dim::Static(3)]))
-            }
+            Op::NON_MAXIMUM_SUPPRESSION => (DType::I64, Some(vec![Dim::Unknown, Dim::Static(3)])),
             Op::FULL => {
                 let to = match self.attr("dtype") {
                     Some(Attr::DType(to)) => *to,
@@ -388,13 +386,10 @@ impl Infer<'_> {
                     None => right.push(*dim),
                 }
             }
-            let product = |list: &[Dim]| {
-                list.iter().try_fold(1u64, |n, dim| n.checked_mul(dim.value()?))
-            };
+            let product =
+                |list: &[Dim]| list.iter().try_fold(1u64, |n, dim| n.checked_mul(dim.value()?));
             let found = match (product(&left), product(&right)) {
-                (Some(all), Some(part)) if part > 0 && all % part == 0 => {
-                    Dim::Static(all / part)
-                }
+                (Some(all), Some(part)) if part > 0 && all % part == 0 => Dim::Static(all / part),
                 (None, Some(part)) => {
                     // One symbol beside numbers that cancel.
                     let (numbers, symbols): (Vec<Dim>, Vec<Dim>) =
@@ -460,7 +455,10 @@ impl Infer<'_> {
         if order.len() != dims.len() {
             return None;
         }
-        order.iter().map(|&at| usize::try_from(at).ok().and_then(|at| dims.get(at).copied())).collect()
+        order
+            .iter()
+            .map(|&at| usize::try_from(at).ok().and_then(|at| dims.get(at).copied()))
+            .collect()
     }
 
     fn concat(&self) -> Option<Dims> {
@@ -477,9 +475,7 @@ impl Infer<'_> {
             for (place, (dim, other)) in dims.iter_mut().zip(other).enumerate() {
                 *dim = if place == axis {
                     match (dim.value(), other.value()) {
-                        (Some(a), Some(b)) => {
-                            a.checked_add(b).map_or(Dim::Unknown, Dim::Static)
-                        }
+                        (Some(a), Some(b)) => a.checked_add(b).map_or(Dim::Unknown, Dim::Static),
                         _ => Dim::Unknown,
                     }
                 } else {
@@ -721,9 +717,9 @@ impl Infer<'_> {
     fn resize(&self) -> Option<Dims> {
         let dims = self.dims_at(0)?;
         let spread = |len: usize| dims.len().checked_sub(len);
-        let stretched = self.attr("keep_aspect_ratio_policy").is_some_and(|attr| {
-            !matches!(attr, Attr::Text(name) if self.names.get(*name) == "stretch")
-        });
+        let stretched = self.attr("keep_aspect_ratio_policy").is_some_and(
+            |attr| !matches!(attr, Attr::Text(name) if self.names.get(*name) == "stretch"),
+        );
         let unknown = Some(vec![Dim::Unknown; dims.len()]);
         if stretched || self.attr("axes").is_some() {
             return unknown;
@@ -867,7 +863,10 @@ impl Infer<'_> {
         }
         let plain = ["transBatchA", "transBatchB"].iter().all(|w| self.int(w).unwrap_or(0) == 0);
         let known = !self.site.spelling.contains('.')
-            || matches!(self.site.spelling, "com.microsoft.FusedMatMul" | "com.microsoft.FusedGemm");
+            || matches!(
+                self.site.spelling,
+                "com.microsoft.FusedMatMul" | "com.microsoft.FusedGemm"
+            );
         if !plain || !known {
             return None;
         }

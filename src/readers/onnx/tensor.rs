@@ -150,7 +150,9 @@ impl Tensor {
             return None;
         }
         let list = match &self.data {
-            Data::Raw(bytes) => crate::readers::mil::raw_numbers(self.dtype, bytes, Some(count), limit)?,
+            Data::Raw(bytes) => {
+                crate::readers::mil::raw_numbers(self.dtype, bytes, Some(count), limit)?
+            }
             Data::Varints(bytes) => {
                 let list = crate::readers::coreml::packed::varints(bytes, limit);
                 if self.is_bit_pattern() {

@@ -1,9 +1,7 @@
 //! Small whole-number tensors whose elements are known without running anything: sizes, and what graphs
 //! reckon with them to build the shape of a reshape. Exports with dynamic sizes are full of it.
 
-use crate::graph::{
-    Attr, ConstantId, Dim, DraftNode, DraftOperand, Name, Op, Payload, Program,
-};
+use crate::graph::{Attr, ConstantId, Dim, DraftNode, DraftOperand, Name, Op, Payload, Program};
 
 use super::types::Declared;
 
@@ -181,9 +179,6 @@ mod tests {
         assert_eq!(combine(Op::SUB, symbol, Element::Int(0)), symbol);
         assert_eq!(combine(Op::MUL, symbol, Element::Int(2)), Element::Size(Dim::Unknown));
         assert_eq!(combine(Op::DIV, Element::Int(-7), Element::Int(2)), Element::Int(-3));
-        assert_eq!(
-            combine(Op::DIV, Element::Int(1), Element::Int(0)),
-            Element::Size(Dim::Unknown)
-        );
+        assert_eq!(combine(Op::DIV, Element::Int(1), Element::Int(0)), Element::Size(Dim::Unknown));
     }
 }
