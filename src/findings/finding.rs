@@ -40,8 +40,11 @@ pub struct Finding {
     pub spot: Option<Spot>,
     /// Where the cause is.
     pub related: Vec<(Spot, String)>,
-    /// Frames inside the one shown.
+    /// Frames inside the one shown, of the occurrence that speaks, innermost first.
     pub deeper: Vec<FrameNote>,
+    /// The innermost telling frame of each occurrence, each once, in program order: where the author's
+    /// line calls a library's model, one line holds many places.
+    pub through: Vec<FrameNote>,
     /// Words about the place.
     pub notes: Vec<String>,
     /// How to mend it.

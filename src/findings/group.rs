@@ -10,7 +10,7 @@ use super::fingerprint::Identity;
 use super::fix::{PreparedFix, fix};
 use super::modules::{compress, index_free};
 use super::python::{Pattern, PatternError};
-use super::source::{Place, SourceMap, SourceOptions, SourceRule};
+use super::source::{FrameNote, Place, SourceMap, SourceOptions, SourceRule, short_library_path};
 use crate::graph::{FunctionId, NodeId, NodeKind, Program};
 use crate::rules::{Hit, Per, RuleSet};
 use crate::target::Target;
@@ -209,6 +209,7 @@ fn finding(
         _ => Default::default(),
     };
     let mut place = Place::clone(place);
+    let through = telling_frames(&place, &hits);
     join_related(&mut place, &hits);
     for (node, words) in &speaker.related {
         // Another end of the pattern, as the rule names it; only where it is a place of its own.
@@ -253,6 +254,7 @@ fn finding(
         spot: place.spot,
         related: place.related,
         deeper: place.deeper,
+        through,
         notes: place.notes,
         fix,
         fingerprint: String::new(),
@@ -284,6 +286,33 @@ fn shown_name(program: &Program, function: FunctionId, node: NodeId) -> String {
             .next()
             .unwrap_or_else(|| "constant".to_owned()),
     }
+}
+
+/// Most telling frames of one finding.
+const MAX_THROUGH: usize = 16;
+
+/// The innermost frame of each occurrence that tells something, each line once, the speaker's first.
+/// That `nn.Linear` calls `F.linear` is no news.
+fn telling_frames(speaker: &Place, hits: &[PlacedHit<'_>]) -> Vec<FrameNote> {
+    let mut ordered: Vec<&PlacedHit<'_>> = hits.iter().collect();
+    ordered.sort_by_key(|(hit, _)| (hit.function, hit.place));
+    let places = std::iter::once(speaker).chain(ordered.iter().map(|(_, place)| &**place));
+    let mut frames: Vec<FrameNote> = Vec::new();
+    for place in places {
+        let telling = place
+            .deeper
+            .iter()
+            .find(|frame| !short_library_path(&frame.file).starts_with("torch/"))
+            .or(place.deeper.first());
+        let Some(frame) = telling else { continue };
+        if !frames.iter().any(|known| known.line == frame.line && known.file == frame.file) {
+            frames.push(frame.clone());
+        }
+        if frames.len() == MAX_THROUGH {
+            break;
+        }
+    }
+    frames
 }
 
 /// Most related places of one finding.

@@ -28,6 +28,8 @@ pub struct TextOptions {
 
 /// Most modules, nodes and frames named of one finding unless asked for all.
 const MAX_NAMED: usize = 4;
+/// Library lines told of one finding, unless asked for all.
+const MAX_THROUGH: usize = 3;
 
 /// Writes the report.
 ///
@@ -293,14 +295,12 @@ fn notes(
     if !place.is_empty() {
         notes.push(place.join(", "));
     }
-    // The innermost frame that tells something: that nn.Linear calls F.linear is no news.
-    let telling = finding
-        .deeper
-        .iter()
-        .position(|frame| !short_library_path(&frame.file).starts_with("torch/"))
-        .unwrap_or(0);
-    let (from, count) = if options.verbose { (0, usize::MAX) } else { (telling, 1) };
-    for frame in finding.deeper.iter().skip(from).take(count) {
+    let shown = if options.verbose { finding.through.len() } else { MAX_THROUGH };
+    let through = finding.through.iter().take(shown);
+    // The stack of the occurrence that speaks, when asked for more, goes on from its telling frame.
+    let stack = finding.deeper.iter().take(if options.verbose { usize::MAX } else { 0 });
+    let stack = stack.filter(|frame| !finding.through.contains(frame));
+    for frame in through.chain(stack) {
         let file = short_library_path(&frame.file);
         let text = if frame.text.is_empty() { "" } else { ": " };
         notes.push(format!(
@@ -309,6 +309,9 @@ fn notes(
             frame.line,
             escape::text(&frame.text)
         ));
+    }
+    if let Some(more) = finding.through.len().checked_sub(shown).filter(|more| *more > 0) {
+        notes.push(format!("and through {}", counted(more, "other line")));
     }
     if let Some(added) = finding.regions_added.filter(|added| *added > 0) {
         notes
