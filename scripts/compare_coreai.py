@@ -4,6 +4,8 @@
     cargo build --release --example core_ai_parsed --example dump
     python scripts/compare_coreai.py                      # exports its own programs
     python scripts/compare_coreai.py --assets DIR…        # compares assets that exist
+    python scripts/compare_coreai.py --decoder FILE       # another decoder of the bytecode too: a script
+                                                          # that prints the JSON described at `Reference`
 
 For every program: names, operands, result types, constants, words, callees, regions, locations
 (frames, module call stack, torch nodes) of every op, names and types of inputs and outputs,
@@ -566,7 +568,7 @@ class Comparison:
             bag = functions.setdefault(name, collections.Counter())
             for op in function["ops"]:
                 for spelling in [s["spelling"] for s in op.get("stored", [])] or [op["spelling"]]:
-                    bag["composite" if spelling.startswith("composite.") else spelling] += 1
+                    bag["composite" if spelling.startswith("composite.") else authored(spelling)] += 1
         for graph in theirs:
             bag = collections.Counter(spellings(graph["ops"]))
             self.counts["stored ops found in the canonical graph"] += sum(bag.values())
@@ -575,6 +577,117 @@ class Comparison:
             missing = bag - mine
             if missing:
                 self.differ(f"{where} @{graph['name']}", "missing in the canonical graph", dict(missing), {})
+
+
+def authored(stored):
+    """The name that the library prints for a stored one."""
+    base = re.sub(r"_v\d+$", "", stored)
+    family, _, name = base.rpartition(".")
+    if family in ("udml", "debuginfo", "serialization", "coreai", "coreaix"):
+        return base
+    prefix = {"": "coreai.", "ax": "coreaix."}.get(family, "coreai.")
+    if not family and name.startswith("broadcasting_"):
+        prefix, name = "coreai.decomposable.broadcasting_", name.removeprefix("broadcasting_")
+    return prefix + re.sub(r"^logical_(and|or|xor)$", r"\1", name)
+
+
+class Reference:
+    """Holds the parsed form against another decoder of the bytecode, run as `FILE --compact ASSET`. It
+    prints `graphs`, each with `name`, `namespace`, `visibility`, `inputs`, `outputs` (`name`, type) and
+    `ops`: `name` (`aicode.` and the stored name), `operands` (ids), `results` (`id`, `type`), `constant`,
+    `attributes`, `loc` (`files`, `call_stack`, `torch_ops`) and `regions`."""
+
+    # Ops whose regions run; those of any other are reference bodies.
+    BODIES = ("controlflow.", "dataflow.isolated_group", "primitive.scatter_nd")
+    ELEMENTS = {"bool": "i1", "bfloat16": "bf16", "tfloat32": "tf32", "float8E8M0FN": "f8E8M0FNU"}
+
+    def __init__(self, decoder, comparison):
+        self.decoder, self.comparison, self.counts = decoder, comparison, comparison.counts
+
+    def hold(self, asset):
+        done = subprocess.run([sys.executable, self.decoder, "--compact", asset], capture_output=True, text=True)
+        out, err = run("core_ai_parsed", asset)
+        if not done.stdout or not out:
+            return self.comparison.differ(asset.name, "reading", err.strip(), done.stderr.strip())
+        ours, theirs = json.loads(out)["graphs"], json.loads(done.stdout)["graphs"]
+        where = f"decoder {asset.name}"
+        self.comparison.equal(where, "graphs", [g["name"] for g in ours], ["::".join(g.get("namespace", []) + [g["name"]]) for g in theirs])
+        for a, b in zip(ours, theirs):
+            at = f"{where} @{a['name']}"
+            self.comparison.equal(at, "private", a["private"], b["visibility"] == "private")
+            for side in ("inputs", "outputs"):
+                self.comparison.equal(at, side, [(p["name"], plain(p["type"])) for p in a[side]],
+                                      [(p["name"] or "", self.type(p)) for p in b[side]])
+            mine, other = Ids(), {}
+            mine.define(a["argument_names"], len(a["inputs"]))
+            for port in b["inputs"]:
+                other[port["id"]] = len(other)
+            self.ops(at, a["ops"], b["ops"], mine, other)
+        self.counts["assets held against the decoder"] += 1
+
+    def ops(self, where, ours, theirs, mine, other):
+        names = [o["name"].split(".", 1)[1] for o in theirs]
+        self.comparison.equal(where, "ops", [o["stored"] for o in ours], names)
+        for number, (a, b, name) in enumerate(zip(ours, theirs, names)):
+            at = f"{where} op {number} {name}"
+            equal = lambda what, x, y: self.comparison.equal(at, what, x, y)
+            self.counts["ops held against the decoder"] += 1
+            equal("operands", [mine.number(v) for v in a["operands"]], [other.get(v, -1) for v in b["operands"]])
+            mine.define(a["names"], len(b["results"]))
+            for result in b["results"]:
+                other[result["id"]] = len(other)
+            equal("results", [plain(t) for t in a["results"]], [self.type(r["type"]) for r in b["results"]])
+            theirs_of = b.get("attributes", {})
+            if "callee" in theirs_of:
+                equal("callee", a.get("callee"), theirs_of["callee"]["symbol"])
+            self.constant(at, a.get("constant"), b.get("constant"))
+            place, loc = a["location"] or {}, b.get("loc") or {}
+            equal("frames", place.get("frames") or [], [f for f in loc.get("files", []) if f[1] and f[0] not in ("", "-")])
+            equal("call_stack", place.get("call_stack") or [], loc.get("call_stack") or [])
+            equal("torch", place.get("torch") or [], loc.get("torch_ops") or [])
+            if not name.startswith(self.BODIES):
+                continue
+            regions = b.get("regions", [])
+            equal("regions", len(a.get("regions", [])), len(regions))
+            for inner, arguments, region in zip(a.get("regions", []), a.get("region_arguments", []), regions):
+                block = region["blocks"][0]
+                mine.define(arguments, len(arguments))
+                for argument in block["args"]:
+                    other[argument["id"]] = len(other)
+                self.ops(at, inner, block["ops"], mine, other)
+
+    def constant(self, where, ours, theirs):
+        if not isinstance(theirs, dict):
+            return
+        self.counts["constants held against the decoder"] += 1
+        if "resource" in theirs:
+            self.comparison.equal(where, "resource", (ours.get("resource"), ours.get("length")), (theirs["resource"], theirs["length"]))
+        elif "values" in theirs and isinstance(ours, dict) and "values" in ours:
+            number = lambda v: float(v) if not isinstance(v, str) else float(v.replace("Infinity", "inf"))
+            mine, other = [[number(v) for v in list_ if not isinstance(v, list)] for list_ in (ours["values"], theirs["values"])]
+            if len(other) == 1 < len(mine):
+                other *= len(mine)
+            same = len(mine) == len(other) and all(x == y or x != x and y != y or abs(x - y) <= 1e-6 * abs(y) for x, y in zip(mine, other))
+            if not same:
+                self.comparison.differ(where, "constant", ours, theirs)
+
+    def type(self, of):
+        kind = of["kind"]
+        if kind == "handle":
+            return f"handle<{self.type(of['inner'])}>"
+        if kind != "tensor":
+            return kind
+        element = of["dtype"] if isinstance(of["dtype"], str) else str(of["dtype"])
+        short = self.ELEMENTS.get(element)
+        if not short:
+            short = re.sub(r"^sint", "si", re.sub(r"^uint", "ui", re.sub(r"^float", "f", element)))
+        return f"tensor<{'x'.join([*('?' if n is None else str(n) for n in of['shape']), short])}>"
+
+
+def plain(text):
+    """A printed type without the encoding of its tensor, as `Reference.type` writes it."""
+    text = re.sub(r"\s+", "", text).lstrip("!").removeprefix("coreai.")
+    return re.sub(r"(tensor<[^,>]*(?:<[^>]*>)?),.*?>(?=>*$)", r"\1>", text)
 
 
 class Ids:
@@ -654,10 +767,12 @@ def isolated(work):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--assets", nargs="*", type=Path)
+    parser.add_argument("--decoder", type=Path, help="another decoder of the bytecode, held against too")
     parser.add_argument("--only")
     parser.add_argument("--keep", type=Path, help="keep the exported assets here")
     arguments = parser.parse_args()
     comparison, refused = Comparison(), {}
+    reference = arguments.decoder and Reference(arguments.decoder, comparison)
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
@@ -669,6 +784,8 @@ def main():
                     refused[asset.name] = view["error"]
                     continue
                 compare(asset, view, comparison, texts)
+                if reference:
+                    reference.hold(asset)
         else:
             import torch
             torch.set_num_threads(1)
@@ -686,6 +803,8 @@ def main():
                     refused[name] = view["error"]
                     continue
                 compare(folder / f"{name}.aimodel", view, comparison, texts)
+                if reference:
+                    reference.hold(folder / f"{name}.aimodel")
     for name, error in refused.items():
         print("not exported:", name, error)
     print(", ".join(f"{count} {what}" for what, count in comparison.counts.items()))

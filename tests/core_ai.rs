@@ -69,7 +69,8 @@ fn graphs_of_small_assets() {
     }
 }
 
-/// The graph without what a text may lack: payloads of large constants.
+/// The graph without what a text may lack: payloads of large constants, and the names under which
+/// the bytecode stores ops that a text prints as authored.
 fn shape_of(program: &Program) -> String {
     let dump = text_dump(program);
     let mut text = String::new();
@@ -81,11 +82,20 @@ fn shape_of(program: &Program) -> String {
                 let _ = writeln!(text, "{id} = constant : {ty}");
             }
             None => {
-                let _ = writeln!(text, "{line}");
+                let (head, names) = line.split_once(" <- ").unwrap_or((line, ""));
+                let names: Vec<String> = names.split(' ').map(authored).collect();
+                let _ = writeln!(text, "{head} {}", names.join(" "));
             }
         }
     }
     text
+}
+
+fn authored(name: &str) -> String {
+    match name.split_once('.') {
+        Some(("coreai" | "composite", _)) => name.to_owned(),
+        _ => anelint::readers::core_ai::ir::authored(name),
+    }
 }
 
 #[test]
@@ -214,7 +224,7 @@ fn writes_of_a_state_have_their_range_and_the_line_of_the_update() {
     );
     let stored: Vec<&str> =
         main.stored(write).iter().map(|(_, spelling)| program.text(*spelling)).collect();
-    assert!(stored.contains(&"coreai.slice_update"), "{stored:?}");
+    assert!(stored.contains(&"primitive.slice_update_v1"), "{stored:?}");
     let marked =
         main.outputs().filter(|&id| main.node(id).flags.contains(NodeFlags::MUTATION)).count();
     assert_eq!(marked, 2);

@@ -35,18 +35,7 @@ impl OpSpelling {
         if let Some(last) = torch_op.rsplit([';', '.']).next() {
             add(last.trim_end_matches(|c: char| c.is_ascii_digit()));
         }
-        // `aten.softmax.int` → `softmax`; `broadcasting_mul_v1`, `ios18.linear`, `Gemm` have no third
-        // part.
-        let mut parts = spelling.split('.');
-        let dialect_name = match (parts.next(), parts.next()) {
-            (Some("aten" | "torch" | "prims" | "coreai"), Some(name)) => Some(name),
-            (Some(_), Some(name)) => Some(name),
-            (Some(name), None) => Some(name),
-            _ => None,
-        };
-        if let Some(name) = dialect_name {
-            add(name);
-        }
+        add(dialect_name(spelling));
         add(op.name());
         for name in customary(op) {
             add(name);
@@ -74,6 +63,22 @@ impl OpSpelling {
             nodes.iter().copied().filter(|n| is_operator(file, *n, op, in_place)).collect();
         in_evaluation_order(found)
     }
+}
+
+/// The function in an op's name: `softmax` of `aten.softmax.int`, `ios18.softmax`, `softmax_v1`,
+/// `coreai.softmax`; `mul` of `broadcasting_mul_v1` and `coreai.decomposable.broadcasting_mul`.
+fn dialect_name(spelling: &str) -> &str {
+    let mut parts = spelling.split('.');
+    let name = match (parts.next(), parts.next()) {
+        (Some("coreai" | "coreaix"), Some(name)) => parts.next_back().unwrap_or(name),
+        (Some(_), Some(name)) | (Some(name), None) => name,
+        (None, _) => "",
+    };
+    let name = match name.rsplit_once("_v") {
+        Some((base, version)) if version.bytes().all(|digit| digit.is_ascii_digit()) => base,
+        _ => name,
+    };
+    name.strip_prefix("broadcasting_").unwrap_or(name)
 }
 
 /// Operands before the expression that uses them, left before right.
@@ -254,5 +259,22 @@ mod tests {
     fn an_op_that_the_line_does_not_spell_is_not_found() {
         let topk = OpSpelling::new("", "aten.topk.default", Op::TOPK);
         assert!(find(&topk, "y = self.route(x)").is_empty());
+    }
+
+    #[test]
+    fn the_function_in_the_name_that_a_file_gives_an_op() {
+        for (spelling, name) in [
+            ("aten.softmax.int", "softmax"),
+            ("ios18.linear", "linear"),
+            ("Gemm", "Gemm"),
+            ("softmax_v1", "softmax"),
+            ("primitive.reshape_v2", "reshape"),
+            ("broadcasting_mul_v1", "mul"),
+            ("coreai.decomposable.broadcasting_mul", "mul"),
+            ("coreai.gather_nd", "gather_nd"),
+            ("", ""),
+        ] {
+            assert_eq!(super::dialect_name(spelling), name, "{spelling}");
+        }
     }
 }

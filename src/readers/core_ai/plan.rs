@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::ir::{Module, Payload};
+use super::ir::{Module, OpName, Payload};
 use crate::graph::{Attr, Name, Names, Op};
 use crate::readers::dialect::{CORE_AI, Literal, Spelling};
 
@@ -49,7 +49,7 @@ pub struct Plan {
     pub action: Action,
     /// The canonical op.
     pub op: Op,
-    /// The authored name.
+    /// The name as the file has it: the stored one, in a text the printed one.
     pub spelling: Name,
     /// The authored name without its dialect, for node names.
     pub short: Name,
@@ -71,12 +71,13 @@ impl Plan {
         }
     }
 
-    fn of(names: &mut Names, authored: &str, spelling: Option<&'static Spelling>) -> Plan {
+    fn of(names: &mut Names, name: &OpName<'_>, spelling: Option<&'static Spelling>) -> Plan {
+        let authored: &str = &name.authored;
         let short = authored.rsplit('.').next().unwrap_or(authored);
         let mut plan = Plan {
             action: action(authored),
             op: spelling.map_or(Op::UNKNOWN, |spelling| spelling.op),
-            spelling: names.intern(authored),
+            spelling: names.intern(&name.stored),
             short: names.intern(short),
             positions: Vec::new(),
             variadic: false,
@@ -164,7 +165,7 @@ impl Plans {
         let by_name: Vec<Plan> = module
             .op_names
             .iter()
-            .map(|name| Plan::of(names, &name.authored, CORE_AI.find(&name.authored)))
+            .map(|name| Plan::of(names, name, CORE_AI.find(&name.authored)))
             .collect();
         let mut by_word: FxHashMap<(u32, Box<str>), Plan> = FxHashMap::default();
         for graph in &module.graphs {
@@ -176,7 +177,7 @@ impl Plans {
                     continue;
                 }
                 if let Some(spelling) = CORE_AI.find(&format!("{}<{word}>", name.authored)) {
-                    by_word.insert(key, Plan::of(names, &name.authored, Some(spelling)));
+                    by_word.insert(key, Plan::of(names, name, Some(spelling)));
                 }
             }
         }
