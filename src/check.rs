@@ -355,6 +355,7 @@ impl<'p> Placed<'p> {
                 alternative: hit.help.clone(),
                 evidence: rule.evidence().iter().filter_map(|e| e.id.clone()).collect(),
                 nodes: hit.off_unit.clone(),
+                place: Some(hit.place),
             });
         }
         for (id, _) in program.linted() {

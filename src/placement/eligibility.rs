@@ -28,6 +28,9 @@ pub struct RuleVerdict {
     pub evidence: Vec<String>,
     /// The nodes of one function.
     pub nodes: Vec<NodeId>,
+    /// The node that the finding is reported at: what to mend, however many lines the nodes span.
+    /// `None`: each node is its own place.
+    pub place: Option<NodeId>,
 }
 
 /// Index of a [`Reason`] in its placement.
@@ -64,14 +67,24 @@ pub struct Verdict {
     pub reason: Option<ReasonId>,
 }
 
-/// The verdict of every node, by node id, and the reasons they point at.
+/// What [`judge`] finds, by node id.
+pub(super) struct Judged {
+    /// The verdict of every node.
+    pub(super) verdicts: Vec<Verdict>,
+    /// The node to mend for every node: itself, unless a rule says otherwise.
+    pub(super) places: Vec<NodeId>,
+    /// The reasons that the verdicts point at.
+    pub(super) reasons: Vec<Reason>,
+}
+
+/// Judges every node of a function.
 pub(super) fn judge(
     program: &Program,
     function: &Function,
     target: &Target,
     edges: &Edges,
     rules: &[RuleVerdict],
-) -> (Vec<Verdict>, Vec<Reason>) {
+) -> Judged {
     let uses = Uses::of(function);
     let ground = Ground { program, function, target, edges, uses: &uses };
     let mut verdicts = vec![Verdict::default(); function.len()];
@@ -106,6 +119,7 @@ pub(super) fn judge(
         }
     }
     let mut judged = vec![false; function.len()];
+    let mut places: Vec<NodeId> = function.node_ids().collect();
     for rule in rules {
         let mut reason = None;
         for &node in &rule.nodes {
@@ -117,9 +131,12 @@ pub(super) fn judge(
             judged[at] = true;
             let reason = *reason.get_or_insert_with(|| rule_reason(&mut reasons, rule));
             verdicts[at] = Verdict { eligible: Some(false), reason: Some(reason) };
+            if let Some(place) = rule.place.filter(|place| (place.0 as usize) < function.len()) {
+                places[at] = place;
+            }
         }
     }
-    (verdicts, reasons)
+    Judged { verdicts, places, reasons }
 }
 
 /// The reason of a rule; equal words share one.

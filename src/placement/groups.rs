@@ -4,20 +4,33 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
-use super::{Group, Reason, Verdict};
+use super::eligibility::Judged;
+use super::{Group, Verdict};
 use crate::graph::{Function, NodeId, Op, Program, ProvenanceId};
 
 /// Groups the off-unit ops by rule or table row and source line, in program order of their first op;
 /// and each node's group, `u32::MAX` where it has none. A cast that the table rejects joins the other
-/// off-unit ops of its line: it is there because of them.
+/// off-unit ops of its line: it is there because of them. The line that counts is that of the place to
+/// mend: one upcast may take ops on many lines off the unit.
 pub(super) fn group(
     program: &Program,
     function: &Function,
-    verdicts: &[Verdict],
-    reasons: &[Reason],
+    judged: &Judged,
     line_of: Option<&dyn Fn(NodeId) -> u64>,
 ) -> (Vec<Group>, Vec<u32>) {
+    let Judged { verdicts, places, reasons } = judged;
     let mut lines: HashMap<ProvenanceId, Option<u64>, FxBuildHasher> = HashMap::default();
+    let mut line = |node: NodeId| {
+        let line = match line_of {
+            Some(line_of) => Some(line_of(node)),
+            None => {
+                let provenance = function.node(node).provenance;
+                *lines.entry(provenance).or_insert_with(|| recorded_line(program, provenance))
+            }
+        };
+        // A node without a line stands for itself.
+        line.unwrap_or(u64::MAX - u64::from(node.0))
+    };
     let off: Vec<Off> = function
         .node_ids()
         .filter(|&node| function.is_work(node))
@@ -26,18 +39,10 @@ pub(super) fn group(
             else {
                 return None;
             };
-            let line = match line_of {
-                Some(line_of) => Some(line_of(node)),
-                None => {
-                    let provenance = function.node(node).provenance;
-                    *lines.entry(provenance).or_insert_with(|| recorded_line(program, provenance))
-                }
-            };
-            // A node without a line stands for itself.
-            let line = line.unwrap_or(u64::MAX - u64::from(node.0));
+            let place = places[node.0 as usize];
             let said = &reasons[reason.0 as usize];
             let joins = function.node(node).op == Op::CAST && said.rule.is_none();
-            Some(Off { node, reason, line, joins })
+            Some(Off { node, reason, place, own: line(node), line: line(place), joins })
         })
         .collect();
     // The words of a rule may differ from node to node: the rule or row is what counts.
@@ -50,13 +55,13 @@ pub(super) fn group(
         })
         .collect();
     // What a line's casts join: a rule's group if it has one, else a row's.
-    let mut leader: HashMap<u64, (bool, u32), FxBuildHasher> = HashMap::default();
+    let mut leader: HashMap<u64, (bool, (u32, u64)), FxBuildHasher> = HashMap::default();
     for off in off.iter().filter(|off| !off.joins) {
         let by_rule = reasons[off.reason.0 as usize].rule.is_some();
-        let cause = cause_of[off.reason.0 as usize];
-        let known = leader.entry(off.line).or_insert((by_rule, cause));
+        let key = (cause_of[off.reason.0 as usize], off.line);
+        let known = leader.entry(off.own).or_insert((by_rule, key));
         if by_rule && !known.0 {
-            *known = (true, cause);
+            *known = (true, key);
         }
     }
     let mut groups: Vec<Group> = Vec::new();
@@ -64,13 +69,14 @@ pub(super) fn group(
     let mut group_of = vec![u32::MAX; function.len()];
     for off in &off {
         let own = cause_of[off.reason.0 as usize];
-        let cause = match leader.get(&off.line) {
-            Some(&(_, cause)) if off.joins => cause,
-            _ => own,
+        let (cause, line) = match leader.get(&off.own) {
+            Some(&(_, key)) if off.joins => key,
+            _ => (own, off.line),
         };
-        let group = *known.entry((cause, off.line)).or_insert_with(|| {
+        let group = *known.entry((cause, line)).or_insert_with(|| {
             groups.push(Group {
                 reason: off.reason,
+                place: off.place,
                 nodes: Vec::new(),
                 interior: 0,
                 regions_added: 0,
@@ -80,6 +86,7 @@ pub(super) fn group(
         let made = &mut groups[group as usize];
         if cause == own && cause_of[made.reason.0 as usize] != cause {
             made.reason = off.reason;
+            made.place = off.place;
         }
         made.nodes.push(off.node);
         group_of[off.node.0 as usize] = group;
@@ -90,7 +97,11 @@ pub(super) fn group(
 struct Off {
     node: NodeId,
     reason: super::ReasonId,
+    /// The node to mend, and its line.
+    place: NodeId,
     line: u64,
+    /// The line of the node itself.
+    own: u64,
     joins: bool,
 }
 

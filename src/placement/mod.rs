@@ -125,7 +125,9 @@ pub struct Cut {
 pub struct Group {
     /// Why they are off the unit.
     pub reason: ReasonId,
-    /// The ops, in program order. The first stands for the place.
+    /// What to mend: the node that the rule reports at, or the first of the ops.
+    pub place: NodeId,
+    /// The ops, in program order.
     pub nodes: Vec<NodeId>,
     /// How many of them lie between on-unit ops.
     pub interior: u32,
@@ -218,10 +220,9 @@ impl Placement {
 pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placement {
     let function = program.function(id);
     let edges = Edges::of(program, function);
-    let (verdicts, reasons) =
-        eligibility::judge(program, function, &request.target, &edges, request.rules);
-    let (mut groups, group_of) =
-        groups::group(program, function, &verdicts, &reasons, request.line_of);
+    let judged = eligibility::judge(program, function, &request.target, &edges, request.rules);
+    let (mut groups, group_of) = groups::group(program, function, &judged, request.line_of);
+    let eligibility::Judged { verdicts, reasons, .. } = judged;
     let colours: Vec<Colour> = function
         .nodes()
         .map(|(id, node)| {

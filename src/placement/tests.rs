@@ -282,6 +282,7 @@ fn a_rule_stands_over_the_table_and_is_named() {
         alternative: "a conv".to_owned(),
         evidence: vec!["C-14".to_owned()],
         nodes: vec![node(&program, "p")],
+        place: None,
     };
     let placement = placed_for(&program, Runtime::CoreAi, &[rule]);
     assert_eq!(placement.regions.len(), 2);
@@ -314,6 +315,31 @@ fn the_casts_around_an_op_go_with_the_rule_that_names_it() {
     assert_eq!(names(&program, &group.nodes), ["up", "s", "down"]);
     assert_eq!((group.interior, group.regions_added), (3, 1));
     assert_eq!(placement.what_if.len(), 1);
+}
+
+#[test]
+fn ops_on_several_lines_are_one_place_to_mend_where_a_rule_says_so() {
+    let program = write(
+        "x = input
+         a = relu x
+         up = cast a : f32 @14
+         s = softmax up : f32 @15
+         down = cast s @16
+         b = relu down
+         y = out b",
+    );
+    let rule = RuleVerdict {
+        rule: "ANE003".to_owned(),
+        reason: "f32".to_owned(),
+        nodes: vec![node(&program, "s"), node(&program, "up"), node(&program, "down")],
+        place: Some(node(&program, "up")),
+        ..RuleVerdict::default()
+    };
+    let placement = placed_for(&program, Runtime::CoreAi, &[rule]);
+    assert_eq!(placement.groups.len(), 1);
+    assert_eq!(names(&program, &placement.groups[0].nodes), ["up", "s", "down"]);
+    assert_eq!(placement.groups[0].place, node(&program, "up"));
+    assert_eq!((placement.what_if[0].regions_before, placement.what_if[0].regions_after), (2, 1));
 }
 
 #[test]

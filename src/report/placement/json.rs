@@ -219,7 +219,7 @@ fn json_function<'a>(
                     nodes: cut.nodes.iter().map(|&node| name(node)).collect(),
                     rule: reason.and_then(|reason| reason.rule.as_deref()),
                     reason: reason.and_then(|reason| some(&reason.text)),
-                    location: main.and_then(|group| group.nodes.first()).and_then(|&n| place(n)),
+                    location: main.and_then(|group| place(group.place)),
                     crossing: cut
                         .crossing
                         .iter()
@@ -239,7 +239,7 @@ fn json_function<'a>(
                     rule: reason.rule.as_deref(),
                     row: some(reason.row),
                     reason: &reason.text,
-                    location: group.nodes.first().and_then(|&node| place(node)),
+                    location: place(group.place),
                     nodes: group.nodes.iter().map(|&node| name(node)).collect(),
                     regions_before: step.regions_before,
                     regions_after: step.regions_after,

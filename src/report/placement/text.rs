@@ -228,6 +228,10 @@ fn ranking(text: &mut String, report: &PlacementReport<'_>, id: FunctionId, plac
             cause(report, id, placement, group),
             counted(group.nodes.len(), "op")
         );
+        if step.regions_before == step.regions_after {
+            text.truncate(text.trim_end_matches('\n').len());
+            let _ = writeln!(text, " · gains only together with the next");
+        }
         let alternative = &placement.reason(group.reason).alternative;
         if let Some(line) = alternative.lines().next().filter(|line| !line.is_empty()) {
             let _ = writeln!(text, "       {}", escape::text(line));
@@ -256,15 +260,14 @@ fn cause(
     }
     text.push_str(&escape::text(reason.text.lines().next().unwrap_or_default()));
     let function = report.program.function(id);
-    let first = group.nodes.first().copied();
-    match first.and_then(|node| (report.spot)(id, node)) {
+    match (report.spot)(id, group.place) {
         Some(spot) => {
             let place = location(&spot, report.folder);
             let _ = write!(text, " · {}:{}", escape::text(&place.file), place.line);
         }
         None => {
-            if let Some(node) = first {
-                let name = report.program.text(function.node(node).name);
+            let name = report.program.text(function.node(group.place).name);
+            if !name.is_empty() {
                 let _ = write!(text, " · {}", escape::text(name));
             }
         }
