@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::config::Level;
 use crate::facts::Facts;
@@ -23,8 +24,8 @@ use crate::rules::{
 use crate::target::{Generation, OsVersion, Runtime, Target, Unit};
 
 /// Nodes walked at most to tell how many regions findings add, each a walk over its function: some
-/// hundred milliseconds. Findings beyond it say nothing of regions.
-const REGIONS_ADDED_BUDGET: usize = 50_000_000;
+/// hundred milliseconds. Findings beyond it say nothing of regions. Rules that ask have as much again.
+const REGIONS_ADDED_BUDGET: usize = 10_000_000;
 
 /// Characters in which a message tells the cuts of a function; `anelint placement` has them all.
 const LONGEST_CUTS: usize = 160;
@@ -340,6 +341,8 @@ fn regions_added(
 struct Placed<'p> {
     program: &'p Program,
     placements: Vec<Option<Placement>>,
+    /// What is left of the budget for rules that ask how many regions nodes add.
+    left: AtomicUsize,
 }
 
 impl<'p> Placed<'p> {
@@ -365,7 +368,7 @@ impl<'p> Placed<'p> {
                 *slot = Some(placement::place(program, id, &request));
             }
         }
-        Placed { program, placements }
+        Placed { program, placements, left: AtomicUsize::new(REGIONS_ADDED_BUDGET) }
     }
 
     fn of(&self, function: FunctionId) -> Option<&Placement> {
@@ -445,7 +448,10 @@ impl PlacementView for Placed<'_> {
 
     fn regions_added(&self, function: FunctionId, nodes: &[NodeId]) -> Option<u32> {
         let placement = self.of(function)?;
-        Some(placement.regions_added(self.program.function(function), nodes))
+        let own = self.program.function(function);
+        let spend = |left: usize| left.checked_sub(own.len());
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
+        Some(placement.regions_added(own, nodes))
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Engine<'r> {
     set: &'r RuleSet,
     /// Indices of the rules that run, ascending.
     rules: Vec<usize>,
+    /// Of these, the ones whose hits are told.
+    told: Vec<usize>,
     target: Target,
     limits: Limits,
 }
@@ -70,7 +72,9 @@ pub struct UnknownSelector {
 }
 
 impl<'r> Engine<'r> {
-    /// Picks the rules that are selected and hold for the target.
+    /// Picks the rules that are selected and hold for the target. Rules that are on by default run even
+    /// if they are not selected, untold: where an op can run, and who speaks of it, does not depend on
+    /// which findings are wanted.
     ///
     /// # Errors
     /// If a selector names nothing.
@@ -80,9 +84,15 @@ impl<'r> Engine<'r> {
         target: Target,
         limits: Limits,
     ) -> Result<Engine<'r>, UnknownSelector> {
-        let mut rules = set.select(selection)?;
+        let mut told = set.select(selection)?;
+        told.retain(|&at| set.rules()[at].holds_for(&target));
+        let by_default = Selection { preview: selection.preview, ..Selection::default() };
+        let mut rules = set.select(&by_default)?;
         rules.retain(|&at| set.rules()[at].holds_for(&target));
-        Ok(Engine { set, rules, target, limits })
+        rules.extend(&told);
+        rules.sort_unstable();
+        rules.dedup();
+        Ok(Engine { set, rules, told, target, limits })
     }
 
     /// The rule set that [`Hit::rule`] indexes.
@@ -90,9 +100,9 @@ impl<'r> Engine<'r> {
         self.set
     }
 
-    /// The rules that run.
+    /// The rules whose hits are told.
     pub fn rules(&self) -> impl Iterator<Item = &'r Rule> + '_ {
-        self.rules.iter().map(|&at| &self.set.rules()[at])
+        self.told.iter().map(|&at| &self.set.rules()[at])
     }
 
     /// Hits of the rules that need no placement, ordered by function, place and rule.
@@ -130,15 +140,20 @@ impl<'r> Engine<'r> {
             }
             let scope = Scope::new(around, id);
             for (at, compiled) in &plans {
-                hits.extend(run(&scope, *at, compiled));
+                // What a special rule put off the unit is that rule's to tell.
+                let untold = |node| {
+                    self.set.rules()[*at].yields()
+                        && placement.is_some_and(|placement| placement.eligible(id, node).by_rule)
+                };
+                hits.extend(run(&scope, *at, compiled, &untold));
             }
         }
         in_order(&mut hits);
         hits
     }
 
-    /// Drops hits of general rules on nodes that a more special rule claims, and gives the rest in
-    /// the order of function, place and rule.
+    /// Drops hits of general rules on nodes that a more special rule claims, and hits of rules that are
+    /// not told, and gives the rest in the order of function, place and rule.
     ///
     /// A rule that only repeats the target's table (`yields`) is silent on every claimed node; a rule
     /// that a special one names in `over` is silent on the nodes that the special one claims.
@@ -159,6 +174,9 @@ impl<'r> Engine<'r> {
             }
         }
         hits.retain(|hit| {
+            if self.told.binary_search(&hit.rule).is_err() {
+                return false;
+            }
             let Some(rule) = rules.get(hit.rule) else { return true };
             let taken = |nodes: &FxHashSet<(FunctionId, NodeId)>| {
                 let own = if hit.claims.is_empty() {

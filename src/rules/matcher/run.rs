@@ -15,8 +15,14 @@ use crate::target::Target;
 /// What a whole match bound.
 type Env = Vec<Option<Bound>>;
 
-/// Runs one plan of a rule over a function; `index` is the rule's in its set.
-pub(in crate::rules) fn run(scope: &Scope<'_>, index: usize, compiled: &Compiled) -> Vec<Hit> {
+/// Runs one plan of a rule over a function; `index` is the rule's in its set. Nodes that are `untold`
+/// are no anchors.
+pub(in crate::rules) fn run(
+    scope: &Scope<'_>,
+    index: usize,
+    compiled: &Compiled,
+    untold: &dyn Fn(NodeId) -> bool,
+) -> Vec<Hit> {
     let plan = &compiled.plan;
     if !on_target(&plan.target, &scope.around.target) {
         return Vec::new();
@@ -27,7 +33,7 @@ pub(in crate::rules) fn run(scope: &Scope<'_>, index: usize, compiled: &Compiled
         return Vec::new();
     }
     let mut matches: Vec<Env> = Vec::new();
-    each_anchor(&mut solver, plan, &mut matches);
+    each_anchor(&mut solver, plan, untold, &mut matches);
     let hits = match &plan.group {
         None => matches
             .into_iter()
@@ -56,7 +62,12 @@ fn holds_around(solver: &mut Solver<'_>, plan: &Plan) -> bool {
         && plan.function.as_ref().is_none_or(|test| solver.function_is(test))
 }
 
-fn each_anchor(solver: &mut Solver<'_>, plan: &Plan, matches: &mut Vec<Env>) {
+fn each_anchor(
+    solver: &mut Solver<'_>,
+    plan: &Plan,
+    untold: &dyn Fn(NodeId) -> bool,
+    matches: &mut Vec<Env>,
+) {
     let scope = solver.scope;
     let function = scope.function;
     // What the function pattern bound holds for every anchor.
@@ -83,6 +94,7 @@ fn each_anchor(solver: &mut Solver<'_>, plan: &Plan, matches: &mut Vec<Env>) {
             }
             nodes.sort_unstable();
             nodes.dedup();
+            nodes.retain(|&node| !untold(node));
             for node in nodes {
                 let subject = solver.at_node(node);
                 try_goal(solver, subject, &|solver, next| {
