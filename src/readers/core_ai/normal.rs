@@ -16,6 +16,7 @@ pub fn normalise(draft: Draft, program: &mut Program, words: &Words) -> Draft {
     let mut context = Context { program, words };
     let mut draft = normalize::linear(draft, &mut context);
     normalize::conv(&mut draft, &mut context);
+    normalize::fills(&mut draft, &mut context);
     weights(&draft, program);
     draft
 }

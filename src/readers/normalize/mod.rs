@@ -5,6 +5,7 @@
 
 mod conv;
 mod edit;
+mod fills;
 mod linear;
 mod promote;
 mod states;
@@ -12,6 +13,7 @@ mod words;
 
 pub use conv::conv;
 pub use edit::Editor;
+pub use fills::fills;
 pub use linear::linear;
 pub use promote::promote;
 pub use states::{Write, states};

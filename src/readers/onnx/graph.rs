@@ -172,6 +172,7 @@ impl<'a, 'w> Lowering<'a, 'w> {
         let mut context = Context { program: self.program, words: &words };
         let mut draft = normalize::linear(frame.draft, &mut context);
         normalize::conv(&mut draft, &mut context);
+        normalize::fills(&mut draft, &mut context);
         if let Some(slot) = self.slots.get_mut(frame.slot) {
             *slot = Some(draft.freeze(name, opset, role));
         }

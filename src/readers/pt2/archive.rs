@@ -14,7 +14,7 @@ use super::super::ReadError;
 /// Deflate cannot do better than about 1032:1, so a member that claims more is lying.
 const MAX_RATIO: u64 = 1032;
 /// Largest member that is inflated (a stored one is a slice of the map and has no such limit).
-const MAX_INFLATED: u64 = 1 << 31;
+const MAX_INFLATED: u64 = 1 << 29;
 
 /// An exported program starts at its first byte. Looking for a start further in goes wrong where the
 /// first entry of the directory is as long as the zip64 records behind it (76 bytes, which the length

@@ -16,6 +16,9 @@ use crate::graph::{
 };
 use crate::readers::normalize::Words;
 
+/// Most dims of a tensor: torch's own limit for `view` and for its iterators is 64 or less.
+const MOST_DIMS: usize = 64;
+
 /// A table keyed by small ids.
 pub type Table<K, V> = HashMap<K, V, FxBuildHasher>;
 
@@ -222,8 +225,40 @@ impl Builder {
         }
     }
 
+    /// Whether every tensor of the open graph has its entry in `tensor_values`: without dtype and shape
+    /// nothing that rules look for could be seen, and a broken file would pass for a clean one.
+    ///
+    /// # Errors
+    /// The first tensor that has none.
+    pub fn every_tensor_is_described(&mut self) -> Result<(), String> {
+        let Some((graph, program)) = self.current() else { return Ok(()) };
+        let nameless = graph.draft.nodes.iter().flat_map(|node| &node.results).find(
+            |(name, dtype, shape, _)| {
+                !name.is_empty() && *dtype == DType::Unknown && *shape == ShapeId::UNKNOWN
+            },
+        );
+        match nameless {
+            None => Ok(()),
+            Some((name, ..)) => {
+                Err(format!("tensor `{}` has no entry in `tensor_values`", program.text(*name)))
+            }
+        }
+    }
+
     /// Metadata of a tensor.
+    ///
+    /// # Errors
+    /// A size below zero, or more dims than a tensor has.
     pub fn tensor_meta(&mut self, name: Name, meta: &TensorMeta<'_>) -> Result<(), String> {
+        if meta.sizes.len() > MOST_DIMS {
+            let (name, rank) = (self.program.text(name), meta.sizes.len());
+            return Err(format!(
+                "tensor `{name}` has {rank} dims; torch makes {MOST_DIMS} at most"
+            ));
+        }
+        if let Some(size) = meta.sizes.iter().filter_map(|size| size.as_int).find(|&n| n < 0) {
+            return Err(format!("tensor `{}` has a size of {size}", self.program.text(name)));
+        }
         let dims: Vec<Dim> = meta
             .sizes
             .iter()

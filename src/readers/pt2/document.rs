@@ -177,7 +177,7 @@ impl<'de> Visitor<'de> for GraphSeed<'_> {
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let builder = self.0;
-        let mut has_nodes = false;
+        let (mut has_nodes, mut has_values) = (false, false);
         while let Some(Key(key)) = map.next_key::<Key<'_>>()? {
             match &*key {
                 "inputs" => map.next_value_seed(ArgumentsSeed(builder, Builder::input))?,
@@ -186,7 +186,10 @@ impl<'de> Visitor<'de> for GraphSeed<'_> {
                     has_nodes = true;
                     map.next_value_seed(NodesSeed(builder))?;
                 }
-                "tensor_values" => map.next_value_seed(TensorValuesSeed(builder))?,
+                "tensor_values" => {
+                    has_values = true;
+                    map.next_value_seed(TensorValuesSeed(builder))?;
+                }
                 "sym_int_values" | "sym_bool_values" | "sym_float_values" => {
                     map.next_value_seed(SymValuesSeed(builder))?;
                 }
@@ -195,7 +198,13 @@ impl<'de> Visitor<'de> for GraphSeed<'_> {
                 }
             }
         }
-        if has_nodes { Ok(()) } else { Err(A::Error::missing_field("nodes")) }
+        if !has_nodes {
+            return Err(A::Error::missing_field("nodes"));
+        }
+        if !has_values {
+            return Err(A::Error::missing_field("tensor_values"));
+        }
+        builder.every_tensor_is_described().map_err(A::Error::custom)
     }
 }
 

@@ -75,6 +75,7 @@ pub fn finish(
         draft = normalize::states(draft, &writes, &names, &mut context);
         draft = normalize::linear(draft, &mut context);
         normalize::conv(&mut draft, &mut context);
+        normalize::fills(&mut draft, &mut context);
         draft = normalize::promote(draft, &mut context);
         tidy(&mut draft, &graph.sizes);
         let role = match graph.parent {
