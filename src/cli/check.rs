@@ -233,6 +233,13 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
         && only_pointers
         && !report.skipped.is_empty()
         && found.inputs.iter().any(|input| input.named);
+    // Exit code 2 never comes without a word, not even where the format has no place for it.
+    let silent = arguments.quiet || arguments.format == Format::Concise;
+    if silent && (missing || named_pointers_only) {
+        for note in &report.skipped {
+            output::to_stderr(&format!("{}: {}\n", note.path, note.message));
+        }
+    }
     let failed = !report.errors.is_empty() || missing || named_pointers_only;
     Ok(ExitCode::from(match (failed, failing && !arguments.exit_zero) {
         (true, _) => 2,

@@ -19,7 +19,7 @@ pub struct Words {
 /// Reads a compiled asset, an analysis file or a compute plan.
 pub fn read(path: &Path, options: ReadOptions) -> Result<Words, Failure> {
     let failure = |error: ReadError| {
-        let offset = error.offset.map(|at| format!(" (at byte {at})")).unwrap_or_default();
+        let offset = error.offset.map(|at| format!(" (byte {at} of the file)")).unwrap_or_default();
         Failure::new(format!("--confirm {}: {}{offset}", path.display(), error.message))
     };
     let file = path.display().to_string();

@@ -123,7 +123,7 @@ pub fn run(arguments: DiffArguments) -> Result<ExitCode, Failure> {
 
 fn open(path: &Path, options: ReadOptions) -> Result<Program, Failure> {
     readers::read(path, options).map_err(|error| {
-        let offset = error.offset.map(|at| format!(" (at byte {at})")).unwrap_or_default();
+        let offset = error.offset.map(|at| format!(" (byte {at} of the file)")).unwrap_or_default();
         Failure::new(format!("{}: {}{offset}", path.display(), error.message))
     })
 }

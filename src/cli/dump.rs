@@ -38,7 +38,7 @@ enum Format {
 pub fn run(arguments: DumpArguments) -> Result<ExitCode, Failure> {
     let read = ReadOptions { no_mmap: arguments.no_mmap };
     let program = readers::read(&arguments.path, read).map_err(|error| {
-        let offset = error.offset.map(|at| format!(" (at byte {at})")).unwrap_or_default();
+        let offset = error.offset.map(|at| format!(" (byte {at} of the file)")).unwrap_or_default();
         Failure::new(format!("{}: {}{offset}", arguments.path.display(), error.message))
     })?;
     let text = match arguments.format {

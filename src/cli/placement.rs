@@ -168,7 +168,7 @@ fn with_confirmed(
     let (set, prepared) = planner.rules(&plan)?;
     let checker = Checker::new(set, prepared, options).map_err(|e| Failure::new(e.to_string()))?;
     let program = readers::read(path, read).map_err(|error| {
-        let offset = error.offset.map(|at| format!(" (at byte {at})")).unwrap_or_default();
+        let offset = error.offset.map(|at| format!(" (byte {at} of the file)")).unwrap_or_default();
         Failure::new(format!("{}: {}{offset}", path.display(), error.message))
     })?;
     let mut words = Vec::new();

@@ -27,6 +27,9 @@ pub enum Contract {
         interface: Vec<String>,
         /// Ops whose number changed, by name.
         ops: Vec<OpChange>,
+        /// Only what is computed from constants alone differs (a mask, a table): the same function if
+        /// its values are, and a graph does not tell values.
+        constants_only: bool,
     },
 }
 
@@ -46,20 +49,35 @@ pub fn compare(old: (&Program, FunctionId), new: (&Program, FunctionId)) -> Cont
     let sides = [old, new].map(|(program, id)| (program, program.function(id)));
     let [before, after] = sides.map(|(program, function)| interface(program, function));
     let changed = changes(&before, &after);
-    let equal = |loose: bool| {
-        let [before, after] = sides.map(|(program, function)| outputs(program, function, loose));
+    let equal = |eye: Eye| {
+        let [before, after] = sides.map(|(program, function)| outputs(program, function, eye));
         before == after
     };
-    if changed.is_empty() && equal(false) {
+    if changed.is_empty() && equal(Eye::Strict) {
         return Contract::Same;
     }
     // An input or output in another dtype is rounding too; another shape or name is not.
     let shapes_only =
         |lines: &[Port]| lines.iter().map(|port| port.loose.clone()).collect::<Vec<_>>();
-    if shapes_only(&before) == shapes_only(&after) && equal(true) {
+    if shapes_only(&before) == shapes_only(&after) && equal(Eye::Loose) {
         return Contract::Rounding;
     }
-    Contract::Other { interface: changed, ops: op_changes(sides[0].1, sides[1].1) }
+    Contract::Other {
+        constants_only: changed.is_empty() && equal(Eye::PastConstants),
+        interface: changed,
+        ops: op_changes(sides[0].1, sides[1].1),
+    }
+}
+
+/// How closely two functions are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Eye {
+    /// Everything counts.
+    Strict,
+    /// Dtypes, casts and how weights are stored do not.
+    Loose,
+    /// What is computed from constants alone counts by dtype and shape only.
+    PastConstants,
 }
 
 /// An input, state or output.
@@ -142,7 +160,8 @@ fn op_changes(old: &Function, new: &Function) -> Vec<OpChange> {
 }
 
 /// A hash for each output, in order.
-fn outputs(program: &Program, function: &Function, loose: bool) -> Vec<u64> {
+fn outputs(program: &Program, function: &Function, eye: Eye) -> Vec<u64> {
+    let loose = eye == Eye::Loose;
     let mut hashes = vec![0u64; function.value_count()];
     let mut outputs = Vec::new();
     let (mut inputs, mut states) = (0u32, 0u32);
@@ -160,6 +179,11 @@ fn outputs(program: &Program, function: &Function, loose: bool) -> Vec<u64> {
             NodeKind::State => {
                 ("state", states).hash(&mut hasher);
                 states += 1;
+            }
+            NodeKind::Op
+                if eye == Eye::PastConstants && node.flags.contains(NodeFlags::CONSTANT_WORK) =>
+            {
+                "constant work".hash(&mut hasher);
             }
             NodeKind::Constant(constant) => {
                 constant_hash(program, constant, loose, &mut hasher);

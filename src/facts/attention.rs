@@ -58,6 +58,8 @@ pub(crate) struct Attention {
     pub(crate) mask: Option<Mask>,
     pub(crate) softmax_axis: Option<usize>,
     pub(crate) contracted_axis: Option<usize>,
+    /// Whether the weights are divided by run-time sums between softmax and product.
+    pub(crate) renormalised: bool,
     pub(crate) query_axis: Option<usize>,
     pub(crate) key_axis: Option<usize>,
     pub(crate) scale: Option<NodeId>,
@@ -125,6 +127,7 @@ fn fused(view: &View<'_>, node: NodeId) -> Option<Attention> {
         mask,
         softmax_axis: None,
         contracted_axis: None,
+        renormalised: false,
         query_axis,
         key_axis,
         scale,
@@ -136,7 +139,12 @@ fn fused(view: &View<'_>, node: NodeId) -> Option<Attention> {
 fn written_out(view: &View<'_>, softmax: NodeId) -> Option<Attention> {
     let scores = view.input(softmax)?;
     let probabilities = view.function.result(softmax)?;
-    let below = products_below(view, probabilities);
+    let mut below = products_below(view, probabilities);
+    // What another softmax weighs is that one's values, though it be a distribution itself.
+    below.retain(|(path, product)| {
+        let slot = path.last().map_or(0, |step| step.slot);
+        product.sides_from(slot).is_none_or(|(_, other)| !is_softmax(view, other.value))
+    });
     let (down, first) = below.first()?;
     let above = products_above(view, scores);
     let (up, product) = above.first()?;
@@ -226,6 +234,7 @@ fn written_out(view: &View<'_>, softmax: NodeId) -> Option<Attention> {
         mask,
         softmax_axis,
         contracted_axis,
+        renormalised: is_renormalised(view, down),
         query_axis,
         key_axis,
         scale,
@@ -264,6 +273,35 @@ fn is_product_of_data(view: &View<'_>, contraction: &Contraction) -> bool {
         && sides.iter().all(|side| {
             !view.is_fixed(side.value) || view.rank(side.value).is_some_and(|rank| rank > 2)
         })
+}
+
+/// Whether a value is a softmax's result, looked at through casts, dropout and views.
+fn is_softmax(view: &View<'_>, value: ValueId) -> bool {
+    let mut value = value;
+    for _ in 0..8 {
+        let node = view.producer(value);
+        match view.op(node) {
+            Op::SOFTMAX => return true,
+            op if matches!(op, Op::CAST | Op::DROPOUT)
+                || op.category() == Category::Transparent =>
+            {
+                let Some(input) = view.input(node) else { return false };
+                value = input;
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Whether the weights are divided by something that runs on the way to the product: they then add up
+/// to 1 over another axis than the softmax's, as in slot attention.
+fn is_renormalised(view: &View<'_>, down: &[Step]) -> bool {
+    down.iter().any(|step| {
+        view.op(step.node) == Op::DIV
+            && step.slot == 0
+            && view.operands(step.node).nth(1).is_some_and(|divisor| !view.is_fixed(divisor))
+    })
 }
 
 /// Whether scores or probabilities pass through an op in one piece.
@@ -451,6 +489,7 @@ fn record(view: &View<'_>, attention: &Attention, siblings: u64) -> Record {
         ("mask-layout", Field::Text(layout_word)),
         ("mask-hides", Field::Text(hides)),
         ("layout", Field::Text(layout(view, attention))),
+        ("renormalised", Field::Bool(attention.renormalised)),
         (
             "scale-place",
             Field::Text(match attention.scale_place {

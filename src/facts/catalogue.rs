@@ -92,6 +92,11 @@ pub const FACTS: &[FactInfo] = &[
                 Int,
                 "axis of the probabilities that the product with the values contracts",
             ),
+            always(
+                "renormalised",
+                Bool,
+                "whether the weights are divided by run-time sums between softmax and product, as in slot attention",
+            ),
             maybe("scores-query-axis", Int, "axis of the scores that counts queries"),
             maybe("scores-key-axis", Int, "axis of the scores that counts keys"),
             maybe(

@@ -97,11 +97,13 @@ pub struct Region {
     pub flops: u64,
     /// Bytes that its ops read and write, weights included; static sizes only.
     pub bytes: u64,
+    /// A size is known at run time only: there may be more operations and bytes.
+    pub partial: bool,
 }
 
 impl Region {
     fn starting_at(node: NodeId) -> Region {
-        Region { ops: 0, unknown: 0, first: node, last: node, flops: 0, bytes: 0 }
+        Region { ops: 0, unknown: 0, first: node, last: node, flops: 0, bytes: 0, partial: false }
     }
 }
 
@@ -299,6 +301,7 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
             }
             region.flops = region.flops.saturating_add(cost.flops).saturating_add(cost.other);
             region.bytes = region.bytes.saturating_add(cost.bytes());
+            region.partial |= cost.partial;
             region.last = node;
         }
     }

@@ -122,7 +122,12 @@ fn contract(row: &FunctionDiff<'_>) -> String {
         (Some(Contract::Rounding), _) => {
             "the same but for rounding: only dtypes, casts and storage of weights changed".into()
         }
-        (Some(Contract::Other { interface, ops }), _) => {
+        (Some(Contract::Other { constants_only: true, .. }), _) => {
+            "the same function if what it computes from constants (masks, tables) has the same values: \
+             that part is written otherwise"
+                .into()
+        }
+        (Some(Contract::Other { interface, ops, .. }), _) => {
             let mut text = "another function, as far as the graph tells".to_owned();
             if !interface.is_empty() {
                 let _ = write!(text, "; {}", interface.join(", "));
@@ -138,6 +143,9 @@ fn contract(row: &FunctionDiff<'_>) -> String {
             if !changes.is_empty() {
                 let more = if ops.len() > 8 { ", …" } else { "" };
                 let _ = write!(text, "; ops: {}{more}", changes.join(", "));
+            }
+            if interface.is_empty() && changes.is_empty() {
+                text.push_str("; the same ops, put together otherwise or with other settings");
             }
             if interface.is_empty() {
                 text.push_str("; inputs and outputs are as they were");
@@ -437,7 +445,7 @@ fn json_finding<'a>(report: &DiffReport<'_>, finding: &'a Finding) -> JsonFindin
 
 fn json_function<'a>(row: &FunctionDiff<'a>) -> JsonFunction<'a> {
     let (interface, ops) = match &row.contract {
-        Some(Contract::Other { interface, ops }) => (interface.clone(), ops.as_slice()),
+        Some(Contract::Other { interface, ops, .. }) => (interface.clone(), ops.as_slice()),
         _ => (Vec::new(), [].as_slice()),
     };
     JsonFunction {
@@ -445,6 +453,7 @@ fn json_function<'a>(row: &FunctionDiff<'a>) -> JsonFunction<'a> {
         contract: match (&row.contract, row.old.is_some()) {
             (Some(Contract::Same), _) => "same",
             (Some(Contract::Rounding), _) => "rounding",
+            (Some(Contract::Other { constants_only: true, .. }), _) => "constants",
             (Some(Contract::Other { .. }), _) => "other",
             (None, true) => "gone",
             (None, false) => "new",

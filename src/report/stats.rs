@@ -47,14 +47,13 @@ fn function_text(
 ) {
     let program = report.program;
     let function = program.function(stats.function);
-    let at_least = if stats.cost.partial { "at least " } else { "" };
     let _ = writeln!(
         text,
-        "\n{}: {} · {} parameters · {at_least}{}FLOP",
+        "\n{}: {} · {} parameters · {}",
         escape::text(program.text(function.name)),
         counted(stats.ops as usize, "op"),
         grouped(stats.weights.parameters),
-        amount(stats.cost.flops)
+        flops(&stats.cost)
     );
     if stats.ops == 0 {
         return;
@@ -63,7 +62,7 @@ fn function_text(
     for kind in stats.kinds.iter().take(MOST) {
         let _ = write!(text, "    {:>6} × {}", kind.count, kind.op);
         if let Some(formula) = cost::formula(kind.op) {
-            let _ = write!(text, " · {}FLOP = {formula}", amount(kind.cost.flops));
+            let _ = write!(text, " · {} = {formula}", flops(&kind.cost));
         }
         text.push('\n');
     }
@@ -93,7 +92,9 @@ fn function_text(
             amount(stats.weights.bytes_read)
         );
     }
-    let _ = write!(text, "  activations: {}B alive at most", amount(stats.peak.bytes));
+    // With a size that only run time knows there may be more: then nothing is promised.
+    let (before, after) = if stats.peak.partial { ("at least ", "") } else { ("", " at most") };
+    let _ = write!(text, "  activations: {before}{}B alive{after}", amount(stats.peak.bytes));
     if let Some(node) = stats.peak.node {
         let _ = write!(
             text,
@@ -113,10 +114,14 @@ fn function_text(
         amount(stats.input_bytes),
         amount(stats.output_bytes)
     );
-    if let Some(intensity) = stats.intensity() {
+    if let Some(intensity) = stats.intensity().filter(|_| !stats.cost.partial) {
         let _ = write!(text, " · {intensity:.1} FLOP a byte");
     }
-    let _ = writeln!(text, "\n  op by op: {}B in, weights and out", amount(stats.cost.bytes()));
+    let _ = writeln!(
+        text,
+        "\n  moved if every op went through memory: {}B",
+        amount(stats.cost.bytes())
+    );
     if let Some(bound) = report.machine.bound(stats) {
         let _ = write!(text, "  roofline: {:.3} ms at least", bound.ms);
         if let (Some(compute), Some(memory)) = (bound.compute_ms, bound.memory_ms) {
@@ -171,14 +176,23 @@ fn function_text(
             let name = if module.path.is_empty() { "(none)" } else { &module.path };
             let _ = writeln!(
                 text,
-                "    {}: {} · {} parameters · {}FLOP",
+                "    {}: {} · {} parameters · {}",
                 escape::text(name),
                 counted(module.ops as usize, "op"),
                 grouped(module.parameters),
-                amount(module.cost.flops)
+                flops(&module.cost)
             );
         }
         more(text, stats.modules.len());
+    }
+}
+
+/// Operations, and what is not known of them: sizes that only run time knows are not counted.
+fn flops(cost: &cost::Cost) -> String {
+    match (cost.partial, cost.flops) {
+        (true, 0) => "unknown FLOP".to_owned(),
+        (true, flops) => format!("at least {}FLOP", amount(flops)),
+        (false, flops) => format!("{}FLOP", amount(flops)),
     }
 }
 

@@ -142,7 +142,7 @@ fn write_error(
     options: TextOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let offset = error.offset.map(|at| format!(" (at byte {at})")).unwrap_or_default();
+    let offset = error.offset.map(|at| format!(" (byte {at} of the file)")).unwrap_or_default();
     writeln!(
         out,
         "{}error{}: {}: {}{offset}",

@@ -50,7 +50,9 @@ pub fn peak(program: &Program, function: &Function) -> Peak {
     let mut values = 0u32;
     let size = |value: ValueId| bytes(program, function, value);
     for value in function.inputs().flat_map(|id| function.results(id)) {
-        alive = alive.saturating_add(size(value).unwrap_or(0));
+        let own = size(value);
+        peak.partial |= own.is_none();
+        alive = alive.saturating_add(own.unwrap_or(0));
         values += 1;
     }
     let mut ending: Vec<Vec<ValueId>> = vec![Vec::new(); function.len()];

@@ -74,7 +74,7 @@ fn no_model(path: &Path, archive: &Archive<'_>) -> ReadError {
         ("a pickled torch checkpoint: it holds weights and no graph", ReadErrorKind::OutOfScope)
     } else if ends("archive_format") || ends("archive_version") {
         (
-            "a torch.export archive without `models/*.json`: saving it was not finished",
+            "a torch.export archive without `models/*.json`: the graph was not saved",
             ReadErrorKind::Broken,
         )
     } else {

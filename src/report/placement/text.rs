@@ -99,9 +99,10 @@ fn map(text: &mut String, report: &PlacementReport<'_>, id: FunctionId, placemen
         if at >= head && at < tail {
             continue;
         }
+        let at_least = if region.partial { "at least " } else { "" };
         let _ = writeln!(
             text,
-            "  on   {} region {} · {} · {}FLOP · {}B",
+            "  on   {} region {} · {} · {at_least}{}FLOP · {at_least}{}B",
             bar(u64::from(region.ops), '█'),
             at + 1,
             counted(region.ops as usize, "op"),
