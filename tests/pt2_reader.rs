@@ -296,9 +296,11 @@ fn message(result: Result<Program, anelint::readers::ReadError>) -> String {
 
 #[test]
 fn broken_documents_get_one_clear_line() {
+    let meta = r#"{"dtype":7,"sizes":[{"as_int":2}],"strides":[{"as_int":1}]}"#;
+    let values = format!(r#"{{"x":{meta},"a":{meta},"b":{meta}}}"#);
     let document = |nodes: &str, rest: &str| {
         format!(
-            r#"{{"graph_module":{{"graph":{{"inputs":[{{"as_tensor":{{"name":"x"}}}}],"outputs":[],"nodes":[{nodes}],"tensor_values":{{}},"sym_int_values":{{}},"sym_bool_values":{{}}}},"signature":{{"input_specs":[],"output_specs":[]}}}}{rest}}}"#
+            r#"{{"graph_module":{{"graph":{{"inputs":[{{"as_tensor":{{"name":"x"}}}}],"outputs":[],"nodes":[{nodes}],"tensor_values":{values},"sym_int_values":{{}},"sym_bool_values":{{}}}},"signature":{{"input_specs":[],"output_specs":[]}}}}{rest}}}"#
         )
     };
     let node = |name: &str, uses: &str| {
@@ -336,6 +338,17 @@ fn broken_documents_get_one_clear_line() {
             "made after it",
         ),
         ("uses itself", document(&node("a", "a"), ""), "made after it"),
+        (
+            "a tensor without an entry",
+            document(&node("c", "x"), ""),
+            "tensor `c` has no entry in `tensor_values`",
+        ),
+        (
+            "no entries",
+            document("", "").replace("tensor_values", "ensor_values"),
+            "missing field `tensor_values`",
+        ),
+        ("a size below zero", document("", "").replace(":2}", ":-2}"), "has a size of -2"),
         ("other schema", document("", r#","schema_version":{"major":9,"minor":0}"#), "only 8.x"),
         ("text after the end", document("", "") + "x", "trailing"),
         ("deep", "[".repeat(100_000), "expected an exported program"),
@@ -373,7 +386,7 @@ fn what_is_no_exported_program_is_named() {
         (zip(&["m/code/x.py", "m/constants.pkl"]), ReadErrorKind::OutOfScope, "TorchScript"),
         (zip(&["m/data.pkl"]), ReadErrorKind::OutOfScope, "checkpoint"),
         (zip(&["readme.txt"]), ReadErrorKind::OutOfScope, "no exported program"),
-        (zip(&["m/archive_format"]), ReadErrorKind::Broken, "not finished"),
+        (zip(&["m/archive_format"]), ReadErrorKind::Broken, "was not saved"),
         (b"\x10\0\0\0ET12....".to_vec(), ReadErrorKind::OutOfScope, "ExecuTorch"),
         (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n".to_vec(),

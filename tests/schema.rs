@@ -172,6 +172,24 @@ fn placement_stats_and_diff_hold_to_theirs() {
 }
 
 #[test]
+fn dumps_hold_to_theirs() {
+    let schema = schema_of("dump");
+    for path in [
+        "cases/out/off_cond.pt2",
+        "cases/out/write_constant.pt2",
+        "cases/out/dynamic_batch.pt2",
+        "cases/out/clean_decoder.aimodel",
+        "coreml/cw_conv.pal4_group16_scale.mlpackage",
+    ] {
+        for more in [&[][..], &["--stored", "--all-functions"]] {
+            let dump = json_of(&[&["dump", path], more].concat());
+            assert!(!dump["functions"][0]["ops"].as_array().unwrap().is_empty(), "{path}");
+            assert_eq!(broken(&schema, &schema, &dump, path), Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
 fn the_validator_sees_what_is_wrong() {
     let schema = schema();
     let mut report = report(&["cases/out/linear_attribute.pt2"]);

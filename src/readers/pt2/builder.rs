@@ -182,7 +182,17 @@ impl Builder {
                 draft.nodes[at as usize].operands[slot].1 = place;
             }
         }
-        Ok(())
+        // Without dtype and shape nothing that rules look for could be seen, and a broken file would
+        // pass for a clean one.
+        let undescribed = draft.nodes.iter().flat_map(|node| &node.results).find(|result| {
+            !result.0.is_empty() && result.1 == DType::Unknown && result.2 == ShapeId::UNKNOWN
+        });
+        match undescribed {
+            None => Ok(()),
+            Some((name, ..)) => {
+                Err(format!("tensor `{}` has no entry in `tensor_values`", names.get(*name)))
+            }
+        }
     }
 
     /// Names a nested graph.
@@ -222,26 +232,6 @@ impl Builder {
     pub fn output(&mut self, argument: Argument) {
         if let Some((graph, _)) = self.current() {
             graph.outputs.push(argument);
-        }
-    }
-
-    /// Whether every tensor of the open graph has its entry in `tensor_values`: without dtype and shape
-    /// nothing that rules look for could be seen, and a broken file would pass for a clean one.
-    ///
-    /// # Errors
-    /// The first tensor that has none.
-    pub fn every_tensor_is_described(&mut self) -> Result<(), String> {
-        let Some((graph, program)) = self.current() else { return Ok(()) };
-        let nameless = graph.draft.nodes.iter().flat_map(|node| &node.results).find(
-            |(name, dtype, shape, _)| {
-                !name.is_empty() && *dtype == DType::Unknown && *shape == ShapeId::UNKNOWN
-            },
-        );
-        match nameless {
-            None => Ok(()),
-            Some((name, ..)) => {
-                Err(format!("tensor `{}` has no entry in `tensor_values`", program.text(*name)))
-            }
         }
     }
 
