@@ -369,6 +369,7 @@ fn main() {
                     alternative: reason.alternative.clone(),
                     evidence: reason.evidence.clone(),
                     nodes: group.nodes.clone(),
+                    place: Some(group.place),
                 })
             })
             .collect();

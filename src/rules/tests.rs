@@ -337,7 +337,8 @@ fn said(mut program: Program, rule: &str) -> Vec<String> {
     let selection = Selection { select: vec![rule.to_owned()], ..Selection::default() };
     let target = Target::default_for(Runtime::CoreAi);
     let engine = Engine::new(&set, &selection, target, Limits::default()).unwrap();
-    engine.first_phase(&Facts::new(&program)).into_iter().map(|hit| hit.message).collect()
+    let hits = engine.resolve_claims(engine.first_phase(&Facts::new(&program)));
+    hits.into_iter().map(|hit| hit.message).collect()
 }
 
 #[test]
