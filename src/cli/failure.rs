@@ -16,6 +16,9 @@ pub struct Failure {
     report: Option<miette::Report>,
 }
 
+/// Longest line of a file that is shown, in bytes.
+const LONGEST_LINE: usize = 1000;
+
 impl Failure {
     /// A failure in one line.
     pub fn new(message: impl Into<String>) -> Failure {
@@ -40,6 +43,20 @@ impl Failure {
         mistakes: impl IntoIterator<Item = (std::ops::Range<usize>, String)>,
     ) -> Failure {
         let last = text.len().saturating_sub(1);
+        let mistakes: Vec<_> = mistakes.into_iter().collect();
+        // A line that fills the screen explains nothing: then the place and the words alone.
+        if text.lines().any(|line| line.len() > LONGEST_LINE) {
+            let lines: Vec<String> = mistakes
+                .iter()
+                .map(|(span, message)| {
+                    let before = text.get(..span.start.min(last)).unwrap_or_default();
+                    let line = before.matches('\n').count() + 1;
+                    let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+                    format!("{}:{line}:{column}: {message}", shown_path(path))
+                })
+                .collect();
+            return Failure::new(lines.join("\n"));
+        }
         let labels: Vec<LabeledSpan> = mistakes
             .into_iter()
             .map(|(span, message)| {

@@ -105,7 +105,9 @@ pub fn why(arguments: WhyArguments) -> Result<ExitCode, Failure> {
 /// normalisation absorbed.
 fn named(program: &Program, function: FunctionId, name: &str) -> Vec<NodeId> {
     let function = program.function(function);
-    let Some(name) = program.names.find(name) else { return Vec::new() };
+    let Some(name) = program.names.find(name).filter(|name| !name.is_empty()) else {
+        return Vec::new();
+    };
     let mut found: Vec<NodeId> = function
         .nodes()
         .filter(|(id, node)| {
@@ -129,6 +131,7 @@ fn no_such_node(program: &Program, placements: &[(FunctionId, Placement)], name:
         .flat_map(|(id, _)| program.function(*id).nodes())
         .filter(|(_, node)| node.kind == NodeKind::Op)
         .map(|(_, node)| program.text(node.name))
+        .filter(|known| !known.is_empty() && !name.is_empty())
         .filter(|known| known.contains(name) || (known.len() > 2 && name.contains(known)))
         .collect();
     near.sort_unstable();

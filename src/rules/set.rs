@@ -85,7 +85,11 @@ impl RuleSet {
         match std::fs::read_to_string(path) {
             Ok(text) => self.load_str(path, &text),
             Err(error) => {
-                let problem = Problem { place: Default::default(), message: error.to_string() };
+                let message = match error.kind() {
+                    std::io::ErrorKind::InvalidData => "this is no UTF-8 text".to_owned(),
+                    _ => error.to_string(),
+                };
+                let problem = Problem { place: Default::default(), message };
                 Err(RuleFileError {
                     path: path.to_owned(),
                     text: String::new(),

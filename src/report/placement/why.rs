@@ -64,7 +64,7 @@ pub fn why_text(
             let _ = write!(text, "predicted off the unit");
         }
         None => {
-            let _ = write!(text, "no prediction");
+            let _ = write!(text, "no prediction of its own: it goes with its neighbours");
         }
     }
     if placed.tie {

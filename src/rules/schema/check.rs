@@ -258,6 +258,9 @@ impl<'v> Checker<'v> {
         let report_at =
             raw.report_at.as_ref().and_then(|name| self.item_slot(name)).unwrap_or(ANCHOR);
         let key = raw.key.as_ref().map(|key| self.template(key));
+        if raw.message.value.trim().is_empty() {
+            self.problem(raw.message.place(), "an empty message; say what is wrong in a line");
+        }
         let message = self.template(&raw.message);
         let help = raw.help.as_ref().map(|help| self.template(help));
         let cases =

@@ -172,7 +172,9 @@ impl Checker<'_> {
 
     fn attr_checks(&mut self, raw: &raw::Pattern, ops: Option<&OpSet>, checks: &mut Vec<Check>) {
         for (name, test) in raw.attr.iter() {
-            if !self.vocabulary.has_attribute(ops, name) {
+            // Where no op is known, that has been said, and any attribute may be right.
+            let known_op = ops.is_none_or(|ops| !ops.is_empty());
+            if known_op && !self.vocabulary.has_attribute(ops, name) {
                 let known: Vec<&str> = self
                     .vocabulary
                     .select(ops)

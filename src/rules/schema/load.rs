@@ -28,6 +28,8 @@ pub fn read(text: &str) -> Result<raw::Rule, Problem> {
 /// Adds "did you mean" to serde's "unknown field `x`, expected one of `a`, `b`".
 fn with_suggestion(message: String) -> String {
     let message = message.split(" at line ").next().unwrap_or(&message).trim().to_owned();
+    // The parser's advice to programmers is none to authors of rules.
+    let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(&message).to_owned();
     if (message.contains("unknown field") || message.contains("unknown variant"))
         && let Some((head, known)) = message.split_once(", expected")
         && let Some(word) = head.split('`').nth(1)

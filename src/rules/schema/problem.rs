@@ -15,6 +15,10 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Some mistakes are about the file as a whole.
+        if self.place.line == 0 {
+            return write!(f, " {}", self.message);
+        }
         write!(f, "{}:{}: {}", self.place.line, self.place.column, self.message)
     }
 }
