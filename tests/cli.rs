@@ -230,6 +230,11 @@ fn a_file_edited_since_the_export_is_said_to_be_stale() {
     project.write("cases/linear.py", source.replace("F.relu(layer(x))", "F.gelu(layer(x))"));
     let location = json(&project.check(&["--format", "json"]))["findings"][0]["location"].clone();
     assert_eq!((&location["stale"], &location["column"]), (&true.into(), &().into()));
+    assert_eq!((&location["found"], &location["line"]), (&false.into(), &53.into()));
+    let text = project.check(&[]).out;
+    let recorded = "= exported from cases/linear.py:53: x = x + F.relu(layer(x))";
+    assert!(text.contains(recorded) && text.contains("= the source was edited since"), "{text}");
+    assert!(!text.contains('^'), "no line of the file is shown in its place: {text}");
 }
 
 #[test]

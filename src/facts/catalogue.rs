@@ -246,7 +246,8 @@ pub const FACTS: &[FactInfo] = &[
     },
     FactInfo {
         name: "f32-island",
-        doc: "a maximal run of f32 (or wider) compute on the data path of a function that has f16",
+        doc: "a maximal run of f32 (or wider) compute on the data path of a function that has f16; where several \
+              constants of source meet f16 data in one, each has its part",
         fields: &[
             always("nodes", Nodes, "the ops that compute in f32, in program order"),
             always("first", Node, "the op or cast where f32 begins"),

@@ -2,7 +2,9 @@
 //!
 //! An op computes in f32 if a float result of it is f32, or if a one-element f32 tensor meets f16
 //! (then the graph may say that the result is f16 again: the promotion is in the op). Ops joined by
-//! f32 values make one island. Constant work is none, nor is work on shapes, nor is a cast at the edge that nothing follows.
+//! f32 values make one island; it falls into as many parts as there are f32 constants of source that
+//! meet f16 data in it, since each has to be mended. Constant work is none, nor is work on shapes, nor
+//! is a cast at the edge that nothing follows.
 
 use rustc_hash::FxHashMap;
 
@@ -109,8 +111,68 @@ pub(super) fn records(view: &View<'_>) -> Vec<Record> {
         .zip(carriers)
         // A comparison alone makes no f32: what it reads does.
         .filter(|(nodes, _)| nodes.iter().any(|&node| !compares_wide(view, node)))
-        .map(|(nodes, carriers)| record(view, nodes, &carriers))
+        .flat_map(|(nodes, carriers)| parts(view, nodes, carriers))
+        .map(|part| record(view, part))
         .collect()
+}
+
+/// An island, or what one constant of source makes of it.
+struct Part {
+    cause: Cause,
+    nodes: Vec<NodeId>,
+    carriers: Vec<NodeId>,
+}
+
+/// The parts of an island: that of its first cause, then one for each other constant of source that
+/// meets f16 data. What several lead to belongs to the first of them.
+fn parts(view: &View<'_>, nodes: Vec<NodeId>, carriers: Vec<NodeId>) -> Vec<Part> {
+    let unknown = Cause { word: "unknown", source: None, value: None, strength: 0 };
+    let mut members: Vec<(NodeId, bool)> = nodes.iter().map(|&node| (node, true)).collect();
+    members.extend(carriers.iter().map(|&node| (node, false)));
+    members.sort_unstable();
+    let mut known = false;
+    let mut parts = vec![Part { cause: unknown, nodes: Vec::new(), carriers: Vec::new() }];
+    let mut part_of: FxHashMap<NodeId, usize> = FxHashMap::default();
+    for (node, computes) in members {
+        let cast = view.op(node) == Op::CAST;
+        let found = if cast { cast_cause(view, node) } else { op_cause(view, node) };
+        let begins = match (found, parts.first_mut()) {
+            (Some(found), Some(first)) if !known => {
+                known = true;
+                first.cause = found;
+                Some(0)
+            }
+            (Some(found), _) if is_constant(found) && (cast || meets_f16(view, node)) => {
+                let same = |part: &Part| part.cause.source == found.source;
+                Some(parts.iter().position(same).unwrap_or_else(|| {
+                    parts.push(Part { cause: found, nodes: Vec::new(), carriers: Vec::new() });
+                    parts.len() - 1
+                }))
+            }
+            _ => None,
+        };
+        let inherited = || {
+            let wide = view.operands(node).filter(|&operand| is_wide(view.dtype(operand)));
+            wide.filter_map(|operand| part_of.get(&view.producer(operand)).copied()).min()
+        };
+        let at = begins.or_else(inherited).unwrap_or(0);
+        part_of.insert(node, at);
+        if let Some(part) = parts.get_mut(at) {
+            if computes { &mut part.nodes } else { &mut part.carriers }.push(node);
+        }
+    }
+    parts.retain(|part| part.nodes.iter().any(|&node| !compares_wide(view, node)));
+    parts
+}
+
+/// Whether an island begins at a constant that source code makes.
+fn is_constant(cause: Cause) -> bool {
+    matches!(cause.word, "literal" | "constructor") && cause.source.is_some()
+}
+
+/// Whether data that was f16 enters an op.
+fn meets_f16(view: &View<'_>, node: NodeId) -> bool {
+    view.operands(node).any(|value| !view.is_fixed(value) && literals::was_f16(view, value))
 }
 
 fn find(group: &mut [u32], mut at: u32) -> u32 {
@@ -127,7 +189,8 @@ fn union(group: &mut [u32], a: u32, b: u32) {
     group[high as usize] = low;
 }
 
-fn record(view: &View<'_>, nodes: Vec<NodeId>, carriers: &[NodeId]) -> Record {
+fn record(view: &View<'_>, part: Part) -> Record {
+    let Part { cause, nodes, carriers } = part;
     let entries: Vec<NodeId> = carriers
         .iter()
         .copied()
@@ -138,7 +201,7 @@ fn record(view: &View<'_>, nodes: Vec<NodeId>, carriers: &[NodeId]) -> Record {
         .collect();
     let mut exits = Vec::new();
     let mut reaches_output = false;
-    for &node in nodes.iter().chain(carriers) {
+    for &node in nodes.iter().chain(&carriers) {
         for result in view.function.results(node).filter(|&r| is_wide(view.dtype(r))) {
             for &(user, _) in view.uses.of_value(result) {
                 match view.function.node(user).kind {
@@ -157,7 +220,6 @@ fn record(view: &View<'_>, nodes: Vec<NodeId>, carriers: &[NodeId]) -> Record {
     exits.sort_unstable();
     exits.dedup();
     let first_entry = entries.first().copied();
-    let cause = cause(view, &nodes, carriers);
     let first = match first_entry {
         Some(entry) if !view.has_flag(entry, NodeFlags::IMPLICIT) && entry < nodes[0] => entry,
         _ => nodes[0],
@@ -174,21 +236,6 @@ fn record(view: &View<'_>, nodes: Vec<NodeId>, carriers: &[NodeId]) -> Record {
     let anchor = nodes[0];
     fields.push(("nodes", Field::Nodes(nodes)));
     Record { anchor, fields }
-}
-
-/// The cause of an island: what widens its first op.
-fn cause(view: &View<'_>, nodes: &[NodeId], carriers: &[NodeId]) -> Cause {
-    let unknown = Cause { word: "unknown", source: None, value: None, strength: 0 };
-    let mut members: Vec<NodeId> = nodes.iter().chain(carriers).copied().collect();
-    members.sort_unstable();
-    for node in members {
-        let found =
-            if view.op(node) == Op::CAST { cast_cause(view, node) } else { op_cause(view, node) };
-        if let Some(found) = found {
-            return found;
-        }
-    }
-    unknown
 }
 
 /// A cast into f32 that stands in the file.
@@ -388,4 +435,57 @@ fn first_made(view: &View<'_>, value: ValueId) -> NodeId {
         }
     }
     view.producer(value)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+    use crate::facts::Facts;
+    use crate::facts::testing::{Graph, MAIN, name_of};
+    use crate::graph::{DraftOperand, Payload};
+
+    fn number(g: &mut Graph, value: f64) -> DraftOperand {
+        g.constant(ConstantOrigin::Tensor, DType::F32, &[1], Payload::Splat(value))
+    }
+
+    /// `cause: nodes` of each record.
+    fn islands(g: Graph) -> Vec<String> {
+        let program = g.finish();
+        let facts = Facts::new(&program);
+        let shown = |record: &Record| {
+            let Some(Field::Nodes(nodes)) = record.field("nodes") else { panic!("no nodes") };
+            let names: Vec<_> = nodes.iter().map(|&node| name_of(&program, node)).collect();
+            let Some(Field::Text(cause)) = record.field("cause") else { panic!("no cause") };
+            format!("{cause}: {}", names.join(" "))
+        };
+        facts.records(MAIN, "f32-island").iter().map(shown).collect()
+    }
+
+    /// `x * torch.ones(1) + x / torch.tensor([2.0])`: two literals, and the sum of what they made.
+    #[test]
+    fn each_literal_that_meets_f16_has_its_own_part() {
+        let mut g = Graph::new();
+        let x = g.input("x", DType::F16, &[8]);
+        let (one, two) = (number(&mut g, 1.0), number(&mut g, 2.0));
+        let a = g.op(Op::MUL, &[x, one], &[], DType::F32, &[8]);
+        let b = g.op(Op::DIV, &[x, two], &[], DType::F32, &[8]);
+        let sum = g.op(Op::ADD, &[a, b], &[], DType::F32, &[8]);
+        g.output(sum);
+        assert_eq!(islands(g), ["literal: mul_3 add_5", "literal: div_4"]);
+    }
+
+    #[test]
+    fn a_literal_that_meets_f32_only_has_none() {
+        let mut g = Graph::new();
+        let x = g.input("x", DType::F16, &[8]);
+        let (one, two) = (number(&mut g, 1.0), number(&mut g, 2.0));
+        let a = g.op(Op::MUL, &[x, one], &[], DType::F32, &[8]);
+        let b = g.op(Op::DIV, &[a, two], &[], DType::F32, &[8]);
+        let c = g.op(Op::MUL, &[x, one], &[], DType::F32, &[8]);
+        let sum = g.op(Op::ADD, &[b, c], &[], DType::F32, &[8]);
+        g.output(sum);
+        assert_eq!(islands(g), ["literal: mul_3 div_4 mul_5 add_6"]);
+    }
 }

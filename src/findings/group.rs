@@ -66,6 +66,9 @@ enum GroupKey {
     Module { path: String, op: String },
     /// One node.
     Node(FunctionId, NodeId),
+    /// One state, input or output of each layer of a stack: where they show, and the message without
+    /// indices.
+    Layers { file: String, from: (u32, u32), message: String },
     /// One function.
     Function(FunctionId),
     /// The whole program.
@@ -100,9 +103,16 @@ pub fn findings(
             .copied()
             .filter(|node| *node != hit.place)
             .collect();
-        let place = map.place(hit.rule, source_rule, hit.function, hit.place, &nodes);
-        let key = group_key(program, hit, rule.per(), &place);
-        groups.entry((hit.rule, key, hit.key.clone())).or_default().push((hit, place));
+        let place = match hit.whole {
+            true => map.whole(hit.rule, hit.function, hit.place),
+            false => map.place(hit.rule, source_rule, hit.function, hit.place, &nodes),
+        };
+        let group = group_key(program, hit, rule.per(), &place);
+        let key = match (&group, layered(program, hit)) {
+            (GroupKey::Layers { .. }, Some((name, pattern))) => hit.key.replace(name, &pattern),
+            _ => hit.key.clone(),
+        };
+        groups.entry((hit.rule, group, key)).or_default().push((hit, place));
     }
     let mut found: Vec<(Finding, Identity)> = groups
         .into_iter()
@@ -126,7 +136,14 @@ pub fn findings(
 
 fn group_key(program: &Program, hit: &Hit, per: Per, place: &Place) -> GroupKey {
     match per {
-        Per::Node => GroupKey::Node(hit.function, hit.place),
+        Per::Node => match (layered(program, hit), &place.spot) {
+            (Some((name, pattern)), Some(spot)) => GroupKey::Layers {
+                file: spot.file.key(),
+                from: (spot.span.start.line, spot.span.start.column),
+                message: hit.message.replace(name, &pattern),
+            },
+            _ => GroupKey::Node(hit.function, hit.place),
+        },
         Per::Function => GroupKey::Function(hit.function),
         Per::Program => GroupKey::Program,
         Per::SourceLine => {
@@ -153,8 +170,21 @@ fn group_key(program: &Program, hit: &Hit, per: Per, place: &Place) -> GroupKey 
     }
 }
 
+/// Name of the state, input or output that a hit is about, if it has the index of a layer
+/// (`layers.3.key`) and the message tells it, and the name without indices.
+fn layered<'p>(program: &'p Program, hit: &Hit) -> Option<(&'p str, String)> {
+    let function = program.function(hit.function);
+    hit.nodes
+        .iter()
+        .map(|node| function.node(*node))
+        .filter(|node| matches!(node.kind, NodeKind::State | NodeKind::Input | NodeKind::Output))
+        .map(|node| program.text(node.name))
+        .map(|name| (name, index_free(name)))
+        .find(|(name, pattern)| *name != pattern && hit.message.contains(name))
+}
+
 /// Path and class of the module that a hit lies in: its place's, or else that of the first of its
-/// nodes that has one.
+/// nodes that has one. What the root itself makes lies in no other module, whoever uses it.
 fn module_of<'p>(program: &'p Program, hit: &Hit) -> (&'p str, &'p str) {
     let function = program.function(hit.function);
     let consumers = match function.node(hit.place).kind {
@@ -169,7 +199,7 @@ fn module_of<'p>(program: &'p Program, hit: &Hit) -> (&'p str, &'p str) {
             let module = program.sources.get_module(provenance.module);
             (program.text(module.path), program.text(module.class))
         })
-        .find(|(path, _)| !path.is_empty())
+        .find(|(path, class)| !path.is_empty() || !class.is_empty())
         .unwrap_or_default()
 }
 
@@ -204,8 +234,11 @@ fn finding(
     off_unit.dedup();
     let (module, class) = module_of(program, first_hit);
     let node = program.function(first.0).node(first.1);
+    let whole = speaker.whole;
     let op = match node.kind {
-        NodeKind::Op => (node.op.name().to_owned(), program.text(node.spelling).to_owned()),
+        NodeKind::Op if !whole => {
+            (node.op.name().to_owned(), program.text(node.spelling).to_owned())
+        }
         _ => Default::default(),
     };
     let mut place = Place::clone(place);
@@ -237,6 +270,24 @@ fn finding(
         op: node.op.name().to_owned(),
         key: key.to_owned(),
     };
+    let message = match layered(program, speaker) {
+        Some((name, pattern)) if nodes.len() > 1 && rule.per() == Per::Node => {
+            speaker.message.replace(name, &pattern)
+        }
+        _ => speaker.message.clone(),
+    };
+    // Where a library makes it, the author cannot follow what is said of his own code.
+    let in_library = !place.deeper.is_empty() && !place.explained;
+    let help = match rule.library_help() {
+        "" => speaker.help.as_str(),
+        other if in_library => other,
+        _ => speaker.help.as_str(),
+    };
+    // A whole function is not in the module of its first op.
+    if whole {
+        nodes.clear();
+    }
+    let modules: &[&Hit] = if whole { &[] } else { &ordered };
     let finding = Finding {
         rule: rule.id().to_owned(),
         name: rule.name().to_owned(),
@@ -244,12 +295,12 @@ fn finding(
         category: rule.category(),
         sureness: rule.sureness(target),
         evidence: evidence_ids(rule),
-        message: speaker.message.clone(),
-        help: speaker.help.clone(),
+        message,
+        help: help.to_owned(),
         functions: names.into_iter().map(str::to_owned).collect(),
         nodes: nodes.iter().map(|(function, node)| shown_name(program, *function, *node)).collect(),
         op,
-        modules: compress(ordered.iter().map(|hit| module_of(program, hit).0)),
+        modules: compress(modules.iter().map(|hit| module_of(program, hit).0)),
         count: hits.len(),
         spot: place.spot,
         related: place.related,

@@ -221,11 +221,11 @@ fn write_finding(
     writeln!(out)
 }
 
-/// Whether there is a line to show.
+/// Whether there is a line to show. One that was edited away is told in words: it stands nowhere.
 fn has_text(spot: &Spot) -> bool {
     match &spot.file {
         PlaceFile::Found(_) => true,
-        PlaceFile::Recorded { text, .. } => !text.is_empty(),
+        PlaceFile::Recorded { text, .. } => !text.is_empty() && !spot.stale,
     }
 }
 
@@ -242,6 +242,15 @@ fn notes(
     if let Some(spot) = &finding.spot {
         let file = shown_file(&spot.file, &report.working_folder);
         match &spot.file {
+            PlaceFile::Recorded { text, .. } if spot.stale => {
+                let at = format!("{}:{}", escape::text(&file), spot.span.start.line);
+                let line = if text.is_empty() { "" } else { ": " };
+                notes.push(format!("exported from {at}{line}{}", escape::text(text)));
+                notes.push(
+                    "the source was edited since the export, and this line is not in it any more"
+                        .to_owned(),
+                );
+            }
             PlaceFile::Recorded { text, .. } => {
                 let missing = "recorded there; the file is not on this machine";
                 notes.push(if text.is_empty() {
@@ -251,9 +260,8 @@ fn notes(
                 });
             }
             PlaceFile::Found(_) if spot.stale => notes.push(format!(
-                "{} has changed since the export: {}",
+                "{} has changed since the export: the line was found again",
                 escape::text(&file),
-                if spot.exact { "the line was found again" } else { "the line may have moved" }
             )),
             PlaceFile::Found(_) => {}
         }

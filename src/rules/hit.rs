@@ -12,6 +12,8 @@ pub struct Hit {
     pub function: FunctionId,
     /// The node to report at (`report-at`); its provenance gives the place.
     pub place: NodeId,
+    /// The match is about the function or program as a whole: the place is only its first op.
+    pub whole: bool,
     /// All nodes that belong to the match, the place first, each once.
     pub nodes: Vec<NodeId>,
     /// Other ends of the pattern worth showing: node and words.

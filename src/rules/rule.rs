@@ -121,6 +121,12 @@ impl Rule {
         self.raw.python.as_ref().is_some_and(|python| python.helper)
     }
 
+    /// What to do where a library makes what the rule is about; empty if that is nothing else.
+    pub fn library_help(&self) -> &str {
+        let python = self.raw.python.as_ref();
+        python.and_then(|python| python.library_help.as_deref()).unwrap_or("")
+    }
+
     /// The rewrite that mends it: snippet, replacement, applicability.
     pub fn fix(&self) -> Option<(&str, &str, Applicability)> {
         let python = &self.raw.fix.as_ref()?.python;

@@ -62,7 +62,12 @@ pub fn find<'t>(file: &'t PythonFile, line: u32, wanted: Wanted<'_>) -> Option<E
     for region in &regions {
         let nodes: Vec<_> = region.nodes().collect();
         if let Some(callee) = wanted.callee
-            && let Some(node) = the_one(callee.find(file, &nodes), None, wanted, file)
+            && let Some(node) = the_one(
+                in_evaluation_order(callee.find(file, &nodes)),
+                wanted.ordinal,
+                wanted,
+                file,
+            )
         {
             return Some(Expression { node, by_pattern: false });
         }
@@ -89,36 +94,59 @@ pub fn find<'t>(file: &'t PythonFile, line: u32, wanted: Wanted<'_>) -> Option<E
 }
 
 /// What the patterns match: all matches together if they are one, or as many as the graph has ops of
-/// this kind here; else the first pattern with one match.
+/// this kind here; else the first pattern with one match. What a submodule ran is its call: an
+/// expression beside or within the call that looks like the op made another one.
 fn by_pattern<'t>(
     file: &'t PythonFile,
     region: &Region<'t>,
     wanted: Wanted<'_>,
 ) -> Option<Node<'t>> {
+    let nodes: Vec<_> = region.nodes().collect();
+    let calls = wanted.callee.map(|callee| callee.find(file, &nodes)).unwrap_or_default();
     let each: Vec<Vec<Node<'t>>> = wanted
         .patterns
         .iter()
         .map(|pattern| {
-            let found: Vec<_> =
-                pattern.find_in(file, region).into_iter().map(|(node, _)| node).collect();
-            match wanted.callee {
-                // `self.q_proj(x)` fits `$M($X)` as well as its neighbours do: the module decides.
-                Some(callee) if found.len() > 1 => {
-                    let calls = callee.find(file, &found);
-                    if calls.is_empty() { found } else { calls }
-                }
-                _ => found,
-            }
+            pattern
+                .find_in(file, region)
+                .into_iter()
+                .map(|(node, _)| node)
+                .filter(|node| calls.is_empty() || calls.iter().any(|call| call.id() == node.id()))
+                .collect()
         })
         .collect();
     let mut all: Vec<Node<'t>> = each.iter().flatten().copied().collect();
     all.sort_by_key(|node| (node.start_byte(), node.end_byte()));
     all.dedup_by_key(|node| node.id());
-    if let Some(node) = the_one(in_evaluation_order(all), wanted.ordinal, wanted, file) {
+    let all = in_evaluation_order(all);
+    if all.len() > 1 && wanted.callee.is_none() {
+        let own = spelled(&all, &wanted.op.find(file, &nodes));
+        if let Some(node) = the_one(own, wanted.ordinal, wanted, file) {
+            return Some(node);
+        }
+    }
+    if let Some(node) = the_one(all, wanted.ordinal, wanted, file) {
         return Some(node);
     }
     each.into_iter()
         .find_map(|found| the_one(in_evaluation_order(found), wanted.ordinal, wanted, file))
+}
+
+/// The matches that spell the op, and those within them: a literal in its call says more than the
+/// call. Empty if that is none or all.
+fn spelled<'t>(matches: &[Node<'t>], spellings: &[Node<'t>]) -> Vec<Node<'t>> {
+    let is_own = |node: &Node<'_>| spellings.iter().any(|own| own.id() == node.id());
+    let calls: Vec<_> = matches.iter().filter(|node| is_own(node)).collect();
+    let own: Vec<_> = matches
+        .iter()
+        .filter(|node| {
+            calls.iter().any(|call| {
+                call.start_byte() <= node.start_byte() && node.end_byte() <= call.end_byte()
+            })
+        })
+        .copied()
+        .collect();
+    if own.len() == matches.len() { Vec::new() } else { own }
 }
 
 fn the_one<'t>(
@@ -142,7 +170,7 @@ fn the_one<'t>(
             }
             if let Some(value) = wanted.value {
                 let with_value: Vec<_> =
-                    several.iter().filter(|node| has_number(file, **node, value)).collect();
+                    several.iter().filter(|node| spells_number(file, **node, value)).collect();
                 if let [one] = with_value.as_slice() {
                     return Some(**one);
                 }
@@ -156,7 +184,7 @@ fn the_one<'t>(
 }
 
 /// Whether an expression spells a number, up to its sign and the rounding of f16.
-fn has_number(file: &PythonFile, node: Node<'_>, value: f64) -> bool {
+pub(super) fn spells_number(file: &PythonFile, node: Node<'_>, value: f64) -> bool {
     Region::deep(node).nodes().filter(|node| matches!(node.kind(), "integer" | "float")).any(
         |own| {
             file.node_text(own)
@@ -266,6 +294,46 @@ y = F.scaled_dot_product_attention(
         let text = "q, k = self.q(x), self.k(x)\n";
         let ask = || Ask { patterns: &["$M($X)"], callee: Some("k"), ..Ask::default() };
         assert_eq!(find_in(text, 1, ask()), "1:19-1:28 self.k(x)");
+    }
+
+    #[test]
+    fn what_a_submodule_ran_is_its_call_and_nothing_within_or_beside_it() {
+        let ask = |callee, ordinal| Ask {
+            patterns: &["F.linear($$$)", "$A @ $B"],
+            callee: Some(callee),
+            op: Op::LINEAR,
+            ordinal,
+            ..Ask::default()
+        };
+        let text = "return self.out(merge_heads(p @ v))\n";
+        assert_eq!(
+            find_in(text, 1, ask("out", Some((0, 1)))),
+            "1:8-1:36 self.out(merge_heads(p @ v))"
+        );
+        let text = "y = self.a(x) @ self.b(x).transpose(1, 2)\n";
+        assert_eq!(find_in(text, 1, ask("a", Some((0, 1)))), "1:5-1:14 self.a(x)");
+        assert_eq!(find_in(text, 1, ask("b", Some((0, 1)))), "1:17-1:26 self.b(x)");
+        let text = "y = self.a(self.a(x))\n";
+        assert_eq!(find_in(text, 1, ask("a", Some((0, 2)))), "1:12-1:21 self.a(x)");
+        assert_eq!(find_in(text, 1, ask("a", None)), "none");
+    }
+
+    #[test]
+    fn of_several_matches_the_one_that_spells_the_op() {
+        let text = "z = self.k(z) + z @ self.w + F.linear(z, self.w)\n";
+        let ask = |op| Ask {
+            patterns: &["F.linear($$$)", "$A @ $B"],
+            op,
+            ordinal: Some((0, 1)),
+            ..Ask::default()
+        };
+        assert_eq!(find_in(text, 1, ask(Op::MATMUL)), "1:17-1:27 z @ self.w");
+        assert_eq!(find_in(text, 1, ask(Op::LINEAR)), "1:30-1:49 F.linear(z, self.w)");
+        // The number within the call of the op says more than the call.
+        let text = "s = s.masked_fill(m, -1e9) + t.softmax(-1)\n";
+        let patterns = &["-1e9", "$X.masked_fill($$$)", "$X.softmax($$$)"];
+        let ask = Ask { patterns, op: Op::WHERE, ..Ask::default() };
+        assert_eq!(find_in(text, 1, ask), "1:22-1:26 -1e9");
     }
 
     #[test]

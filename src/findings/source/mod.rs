@@ -5,7 +5,9 @@
 //! is left out and said in a note.
 
 mod author;
+mod branch;
 mod callee;
+mod cause;
 mod expression;
 mod freshness;
 mod locate;

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::author::{FrameKind, frame_kind};
+use super::branch::Body;
 use super::callee::{called_by_class, callee, own_module};
+use super::cause::{Candidate, candidates, number, words};
 use super::expression::{self, Wanted, regions};
 use super::freshness::{CurrentLine, current_line};
 use super::locate::{Located, Locator, Recorded, SourceOptions};
@@ -16,13 +18,13 @@ use super::spelling::OpSpelling;
 use super::spot::{
     FrameNote, Place, PlaceFile, Spot, file_column, recorded_spot, shown_path, statement_spot,
 };
-use super::trace::{Sought, trace};
+use super::trace::{Reach, Sought, trace};
 use crate::findings::python::{
-    Pattern, PythonFile, enclosing_class, enclosing_function, parameter, statement_at,
+    Definition, Pattern, PythonFile, enclosing_class, enclosing_function, parameter, statement_at,
 };
 use crate::graph::{
-    ConstantId, ConstantOrigin, Frame, Function, FunctionId, FunctionRole, ModuleId, Name, NodeId,
-    NodeKind, Program, StackId,
+    ConstantOrigin, Frame, Function, FunctionId, FunctionRole, ModuleId, Name, NodeId, NodeKind,
+    Op, Program, StackId,
 };
 
 /// What the mapping needs of a rule.
@@ -37,7 +39,7 @@ pub struct SourceRule {
 /// Maps nodes of one program.
 #[derive(Debug)]
 pub struct SourceMap<'p> {
-    program: &'p Program,
+    pub(super) program: &'p Program,
     pub(super) locator: Locator,
     siblings: RefCell<HashMap<SiblingKey, Arc<Vec<NodeId>>, rustc_hash::FxBuildHasher>>,
     indexed: RefCell<Vec<FunctionId>>,
@@ -49,16 +51,20 @@ type SiblingKey = (FunctionId, StackId, ModuleId, Name);
 
 /// What a place depends on.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct PlaceKey {
+pub(super) struct PlaceKey {
     rule: usize,
     stack: StackId,
     callee_class: Name,
     callee: Name,
-    spelling: OpSpelling,
+    pub(super) spelling: OpSpelling,
     attribute: Option<String>,
-    ordinal: Option<(usize, usize)>,
-    /// Bits of the constant's one value.
-    value: Option<u64>,
+    pub(super) ordinal: Option<(usize, usize)>,
+    /// Bits of the one number that the op or constant has.
+    pub(super) value: Option<u64>,
+    /// The branch that the op lies in.
+    body: Option<Body>,
+    /// A constant that may come from another line is used here.
+    uses_constant: bool,
 }
 
 impl<'p> SourceMap<'p> {
@@ -88,20 +94,54 @@ impl<'p> SourceMap<'p> {
         place: NodeId,
         nodes: &[NodeId],
     ) -> Arc<Place> {
-        let Some((function, node)) = self.node_with_frames(function, place, nodes) else {
+        let made = self.of_node(rule_index, rule, function, place, nodes);
+        match self.program.function(function).node(place).kind {
+            // What first uses an input, or last makes an output, is not to blame.
+            NodeKind::Input | NodeKind::Output => Arc::new(made.alone()),
+            _ => made,
+        }
+    }
+
+    fn of_node(
+        &self,
+        rule_index: usize,
+        rule: &SourceRule,
+        own_function: FunctionId,
+        place: NodeId,
+        nodes: &[NodeId],
+    ) -> Arc<Place> {
+        let Some((function, node)) = self.node_with_frames(own_function, place, nodes) else {
             return Arc::new(Place::default());
         };
         let fun = self.program.function(function);
         let provenance = self.program.sources.get(fun.node(node).provenance);
+        let module = self.program.sources.get_module(provenance.module);
+        if function != own_function {
+            // A branch that has no frames: the line is that of the op that holds it.
+            let fun = self.program.function(own_function);
+            let own = fun.node(place);
+            let key = PlaceKey {
+                rule: rule_index,
+                stack: provenance.stack,
+                callee_class: module.class,
+                callee: module.path,
+                spelling: OpSpelling::new("", self.program.text(own.spelling), own.op),
+                attribute: None,
+                ordinal: None,
+                value: number(self.program, fun, place).map(f64::to_bits),
+                body: self.body(own_function),
+                uses_constant: true,
+            };
+            return self.kept(rule, provenance.stack, provenance.module, key);
+        }
+        let provenance = self.program.sources.get(fun.node(node).provenance);
         if node != place && fun.node(place).kind == NodeKind::Input {
             let name = self.program.text(fun.node(place).name);
-            if let Some(spot) = self.parameter(provenance.stack, name) {
-                let at = spot.span.start.line;
-                return Arc::new(Place {
-                    recorded: Some((spot.file.key(), at)),
-                    spot: Some(spot),
-                    ..Place::default()
-                });
+            let spot = self.in_outermost(provenance.stack, |file, outermost| {
+                parameter(file, outermost, name).map(|node| node.byte_range())
+            });
+            if let Some(spot) = spot {
+                return Arc::new(Place::at(spot));
             }
         }
         let attribute = self.constant_attribute(fun, place, nodes);
@@ -111,31 +151,43 @@ impl<'p> SourceMap<'p> {
             self.program.text(own.spelling),
             own.op,
         );
-        let module = self.program.sources.get_module(provenance.module);
         // A constant is told from its like by the op that uses it, and by its value.
         let counted = match fun.node(node).kind {
             NodeKind::Constant(_) => user_towards(fun, node, nodes).unwrap_or(node),
             _ => node,
         };
         let ordinal = self.ordinal(function, counted);
-        let value = match self.program.function(function).node(place).kind {
-            NodeKind::Constant(id) => self.one_value(id),
-            _ => None,
-        };
+        let uses_constant = std::iter::once(&place).chain(nodes).any(|node| {
+            let NodeKind::Constant(id) = fun.node(*node).kind else { return false };
+            self.program.constant(id).origin != ConstantOrigin::Literal
+        });
         let key = PlaceKey {
             rule: rule_index,
             stack: provenance.stack,
             callee_class: module.class,
             callee: module.path,
-            spelling: spelling.clone(),
-            attribute: attribute.clone(),
+            spelling,
+            attribute,
             ordinal,
-            value: value.map(f64::to_bits),
+            value: number(self.program, fun, place).map(f64::to_bits),
+            body: self.body(function),
+            uses_constant,
         };
+        self.kept(rule, provenance.stack, provenance.module, key)
+    }
+
+    /// Makes a place once.
+    fn kept(
+        &self,
+        rule: &SourceRule,
+        stack: StackId,
+        module: ModuleId,
+        key: PlaceKey,
+    ) -> Arc<Place> {
         if let Some(known) = self.made.borrow().get(&key) {
             return Arc::clone(known);
         }
-        let made = Arc::new(self.make(rule, provenance.stack, provenance.module, &key));
+        let made = Arc::new(self.make(rule, stack, module, &key));
         self.made.borrow_mut().insert(key, Arc::clone(&made));
         made
     }
@@ -164,7 +216,12 @@ impl<'p> SourceMap<'p> {
             _ => Vec::new(),
         };
         let consumers = fun.consumers(place);
-        let near = makers.iter().chain(&consumers).chain(nodes);
+        // An input's sizes are taken before anything is done with it, by whoever needs them.
+        let written = consumers.iter().filter(|node| {
+            let stack = self.program.sources.get(fun.node(**node).provenance).stack;
+            fun.node(**node).op != Op::SIZE && self.is_authors(stack)
+        });
+        let near = makers.iter().chain(written).chain(&consumers).chain(nodes);
         if let Some(node) = near.into_iter().find(|node| shown(node)) {
             return Some((function, *node));
         }
@@ -191,9 +248,39 @@ impl<'p> SourceMap<'p> {
         Some((frames.get(at).copied()?, frames.len() - at - 1))
     }
 
-    /// The parameter of the outermost function of the author's that an input is: what the function
-    /// that was exported calls it.
-    fn parameter(&self, stack: StackId, input: &str) -> Option<Spot> {
+    /// Whether a stack has a frame of the author's.
+    fn is_authors(&self, stack: StackId) -> bool {
+        let roots = &self.locator.options().roots;
+        self.program
+            .sources
+            .frames(stack)
+            .any(|frame| frame_kind(self.program.text(frame.file), roots) == FrameKind::Author)
+    }
+
+    /// The place of a whole function: the name of the author's function that was exported, else the line
+    /// of its first op.
+    pub fn whole(&self, rule_index: usize, function: FunctionId, first: NodeId) -> Arc<Place> {
+        let fun = self.program.function(function);
+        // The first ops may be made in a library, or stand in no function.
+        let spot = fun.node_ids().filter(|id| fun.is_work(*id)).take(32).find_map(|id| {
+            let stack = self.program.sources.get(fun.node(id).provenance).stack;
+            self.in_outermost(stack, |_, outermost| {
+                outermost.node.child_by_field_name("name").map(|name| name.byte_range())
+            })
+        });
+        if let Some(spot) = spot {
+            return Arc::new(Place::at(spot));
+        }
+        let rule = SourceRule::default();
+        Arc::new(self.place(rule_index, &rule, function, first, &[]).alone())
+    }
+
+    /// Something in the outermost function of the author's: the one that was exported.
+    fn in_outermost(
+        &self,
+        stack: StackId,
+        part: impl Fn(&PythonFile, Definition<'_>) -> Option<Range<usize>>,
+    ) -> Option<Spot> {
         let text = |name: Name| self.program.text(name);
         let frame = self.program.sources.frames(stack).find(|frame| {
             frame_kind(text(frame.file), &self.locator.options().roots) == FrameKind::Author
@@ -210,10 +297,10 @@ impl<'p> SourceMap<'p> {
             return None;
         }
         let function = enclosing_function(statement_at(&file, current.line)?)?;
-        let node = parameter(&file, function, input)?;
+        let range = part(&file, function)?;
         Some(Spot {
             file: PlaceFile::Found(Arc::clone(&file)),
-            span: file.span(node.byte_range()),
+            span: file.span(range),
             exact: true,
             stale: current.stale,
         })
@@ -238,12 +325,6 @@ impl<'p> SourceMap<'p> {
                 && !name.starts_with(|c: char| c.is_ascii_digit());
             is_name.then(|| name.to_owned())
         })
-    }
-
-    /// The value of a constant whose elements are all the same.
-    fn one_value(&self, id: ConstantId) -> Option<f64> {
-        let summary = self.program.inline_summary(id)?;
-        summary.min.filter(|min| Some(*min) == summary.max)
     }
 
     /// Which of how many ops of one spelling, made by one line of one module, this node is.
@@ -319,15 +400,12 @@ impl<'p> SourceMap<'p> {
             }
         };
         let current = current_line(&file, recorded, text(frame.function), check);
-        if current.line > file.line_count() {
+        // A line that is not in the file any more: what stands at its number now is another.
+        if !current.trusted || current.line > file.line_count() {
             place.spot = Some(Spot { stale: true, ..recorded_spot(recorded) });
             return place;
         }
         let statement = statement_spot(&file, current);
-        if !current.trusted {
-            place.spot = Some(statement);
-            return place;
-        }
         let column = file_column(&file, current.line, frame.column, !frame.text.is_empty());
         self.fill(&mut place, rule, &file, current, statement, module, column, key);
         place
@@ -359,6 +437,20 @@ impl<'p> SourceMap<'p> {
             .and_then(|at| module.stack.get(at))
             .and_then(|(_, recorded)| own_class(self.program.text(*recorded)))
             .or_else(|| class.clone());
+        if let (Some(body), Some(region)) = (key.body, regions(file, current.line).pop())
+            && self.fill_branch(
+                place,
+                rule,
+                file,
+                &region,
+                current.stale,
+                running.as_ref(),
+                key,
+                body,
+            )
+        {
+            return;
+        }
         if let (None, Some(library), Some(region)) =
             (&callee, place.deeper.first(), regions(file, current.line).pop())
         {
@@ -398,27 +490,26 @@ impl<'p> SourceMap<'p> {
 
         let region = regions(file, current.line).pop();
         let by_pattern = found.is_some_and(|expression| expression.by_pattern);
+        place.explained = by_pattern;
         if rule.helper
             && !by_pattern
             && !rule.find.is_empty()
             && let Some(region) = &region
         {
             let sought = Sought::Patterns(&rule.find);
-            let trace = trace(&self.locator, file, region, class.as_ref(), sought);
-            let found = match (key.ordinal, trace.found.len()) {
-                // As many causes in one helper as ops of this kind: each has its own.
-                (Some((index, count)), found) if found > 1 && count == found => {
-                    let mut sorted = trace.found.clone();
-                    sorted.sort_by_key(|(code, _)| code.range.end);
-                    let one_file =
-                        sorted.windows(2).all(|w| w[0].0.file.path() == w[1].0.file.path());
-                    match (one_file && trace.origin().is_some(), sorted.get(index)) {
-                        (true, Some(own)) => vec![own.clone()],
-                        _ => trace.found.clone(),
-                    }
-                }
-                _ => trace.found.clone(),
+            let search = |reach| {
+                let found = trace(&self.locator, file, region, class.as_ref(), sought, reach);
+                let value = key.value.map(f64::from_bits);
+                candidates(&found, value, self.program.format, key.ordinal)
             };
+            let mut found = Vec::new();
+            if !key.uses_constant {
+                found = search(Reach::Line);
+            }
+            if found.is_empty() {
+                found = search(Reach::Names);
+            }
+            place.explained = !found.is_empty();
             match found.as_slice() {
                 [] => {}
                 [(code, origin)] => {
@@ -430,18 +521,10 @@ impl<'p> SourceMap<'p> {
                     }
                     range.get_or_insert(origin.clone());
                     set_here = Some(code.clone());
-                    place.related.push((spot_of(code, false), "set here".to_owned()));
+                    let words = words(code, &key.spelling);
+                    place.related.push((spot_of(code, false), words.to_owned()));
                 }
-                several => place.notes.push(format!(
-                    "set in one of {} places that this line leads to: {}",
-                    several.len(),
-                    several
-                        .iter()
-                        .take(4)
-                        .map(|(code, _)| self.shown(code))
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                )),
+                several => place.notes.push(self.several(several)),
             }
         }
         if let (None, Some(region)) = (&range, &region) {
@@ -450,7 +533,8 @@ impl<'p> SourceMap<'p> {
                 Some(callee) => Sought::Submodule(&callee.attribute),
                 None => Sought::Op(&key.spelling),
             };
-            let trace = trace(&self.locator, file, region, class.as_ref(), sought);
+            let reach = if key.uses_constant { Reach::Names } else { Reach::Line };
+            let trace = trace(&self.locator, file, region, class.as_ref(), sought, reach);
             range = trace.origin();
             if let [(code, _)] = trace.found.as_slice() {
                 place.related.push((spot_of(code, false), "runs here".to_owned()));
@@ -470,6 +554,16 @@ impl<'p> SourceMap<'p> {
             Some(range) => spot_of(&own(range), current.stale),
             None => statement,
         });
+    }
+
+    /// A note on causes of which only one can be it.
+    pub(super) fn several(&self, found: &[Candidate]) -> String {
+        let places: Vec<_> = found.iter().take(4).map(|(code, _)| self.shown(code)).collect();
+        format!(
+            "set in one of {} places that this line leads to: {}",
+            found.len(),
+            places.join(", ")
+        )
     }
 
     fn shown(&self, code: &Code) -> String {

@@ -13,6 +13,8 @@ use crate::graph::Op;
 pub struct OpSpelling {
     /// Names of functions and methods, most telling first; each is tried before the next.
     pub names: Vec<String>,
+    /// How many of the names the file itself gives; the rest is what people write for the op.
+    recorded: usize,
     /// The canonical op, for operators and subscripts.
     pub op: Option<Op>,
 }
@@ -36,17 +38,33 @@ impl OpSpelling {
             add(last.trim_end_matches(|c: char| c.is_ascii_digit()));
         }
         add(dialect_name(spelling));
+        let recorded = names.len();
+        let mut add = |name: &str| {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        };
         add(op.name());
-        for name in customary(op) {
-            add(name);
-        }
-        OpSpelling { names, op: (op != Op::UNKNOWN).then_some(op) }
+        customary(op).iter().for_each(|name| add(name));
+        OpSpelling { names, recorded, op: (op != Op::UNKNOWN).then_some(op) }
     }
 
     /// The expressions among `nodes` that spell this op, by the most telling way that finds any, in
     /// the order in which Python evaluates them.
     pub fn find<'t>(&self, file: &PythonFile, nodes: &[Node<'t>]) -> Vec<Node<'t>> {
-        for name in &self.names {
+        // `x[:2] = y` is recorded as a copy or fill.
+        let in_place = self.names.iter().any(|name| name == "copy" || name == "fill");
+        let operators = |name: &str| -> Vec<Node<'t>> {
+            nodes.iter().copied().filter(|n| is_operator(file, *n, name, in_place)).collect()
+        };
+        for (at, name) in self.names.iter().enumerate() {
+            // A product recorded as `matmul` is `@` here, though the line calls `F.linear` too.
+            if at == self.recorded {
+                let recorded = self.names.iter().take(at).filter(|name| *name != "linear");
+                if let Some(found) = recorded.map(|name| operators(name)).find(|f| !f.is_empty()) {
+                    return in_evaluation_order(found);
+                }
+            }
             let found: Vec<_> = nodes
                 .iter()
                 .copied()
@@ -56,12 +74,7 @@ impl OpSpelling {
                 return in_evaluation_order(found);
             }
         }
-        let Some(op) = self.op else { return Vec::new() };
-        // `x[:2] = y` is recorded as a copy or fill.
-        let in_place = self.names.iter().any(|name| name == "copy" || name == "fill");
-        let found: Vec<_> =
-            nodes.iter().copied().filter(|n| is_operator(file, *n, op, in_place)).collect();
-        in_evaluation_order(found)
+        in_evaluation_order(self.op.map(|op| operators(op.name())).unwrap_or_default())
     }
 }
 
@@ -89,7 +102,7 @@ pub fn in_evaluation_order(mut nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
 
 /// The last name of what a call calls, in-place underscores left off; for `x.T` and `x.mT` the
 /// attribute.
-fn called_name<'f>(file: &'f PythonFile, node: Node<'_>) -> Option<&'f str> {
+pub(super) fn called_name<'f>(file: &'f PythonFile, node: Node<'_>) -> Option<&'f str> {
     match node.kind() {
         "call" => {
             let function = node.child_by_field_name("function")?;
@@ -108,12 +121,12 @@ fn called_name<'f>(file: &'f PythonFile, node: Node<'_>) -> Option<&'f str> {
     }
 }
 
-/// Whether an operator, subscript or assignment spells `op`.
-fn is_operator(file: &PythonFile, node: Node<'_>, op: Op, in_place: bool) -> bool {
+/// Whether an operator, subscript or assignment spells the op of this name.
+fn is_operator(file: &PythonFile, node: Node<'_>, op: &str, in_place: bool) -> bool {
     let operator = |node: Node<'_>| {
         node.child_by_field_name("operator").map_or("", |operator| file.node_text(operator))
     };
-    let binary: &[&str] = match op.name() {
+    let binary: &[&str] = match op {
         "add" => &["+", "+="],
         "sub" => &["-", "-="],
         "mul" => &["*", "*="],
@@ -132,11 +145,11 @@ fn is_operator(file: &PythonFile, node: Node<'_>, op: Op, in_place: bool) -> boo
         "binary_operator" | "augmented_assignment" => binary.contains(&operator(node)),
         "unary_operator" => {
             let own = operator(node);
-            (op.name() == "neg" && own == "-")
-                || (matches!(op.name(), "logical_not" | "bitwise_not") && own == "~")
+            (op == "neg" && own == "-")
+                || (matches!(op, "logical_not" | "bitwise_not") && own == "~")
         }
         "comparison_operator" => {
-            let wanted = match op.name() {
+            let wanted = match op {
                 "equal" => "==",
                 "not_equal" => "!=",
                 "less" => "<",
@@ -153,17 +166,14 @@ fn is_operator(file: &PythonFile, node: Node<'_>, op: Op, in_place: bool) -> boo
                 parent.kind() == "assignment"
                     && parent.child_by_field_name("left").is_some_and(|l| l.id() == node.id())
             });
-            if op.name() == "unsqueeze" {
+            if op == "unsqueeze" {
                 return file.node_text(node).contains("None");
             }
             !written
-                && matches!(
-                    op.name(),
-                    "slice" | "select" | "index" | "gather" | "gather_nd" | "embedding"
-                )
+                && matches!(op, "slice" | "select" | "index" | "gather" | "gather_nd" | "embedding")
         }
         "assignment" => {
-            (matches!(op.name(), "state_write" | "slice_update" | "index_put") || in_place)
+            (matches!(op, "state_write" | "slice_update" | "index_put") || in_place)
                 && node.child_by_field_name("left").is_some_and(|l| l.kind() == "subscript")
         }
         _ => false,
@@ -241,6 +251,14 @@ mod tests {
         assert_eq!(find(&matmul, "y = (q @ k) * s"), ["q @ k"]);
         let select = OpSpelling::new("", "aten.index.Tensor", Op::INDEX);
         assert_eq!(find(&select, "y = self.table[ids] + b"), ["self.table[ids]"]);
+    }
+
+    #[test]
+    fn a_recorded_product_is_its_operator_and_no_other_call() {
+        let matmul = OpSpelling::new("matmul_1;function.matmul", "aten.matmul.default", Op::LINEAR);
+        assert_eq!(find(&matmul, "y = z @ w + F.linear(z, w)"), ["z @ w"]);
+        let linear = OpSpelling::new("linear_1;function.linear", "aten.linear.default", Op::LINEAR);
+        assert_eq!(find(&linear, "y = z @ w + F.linear(z, w)"), ["F.linear(z, w)"]);
     }
 
     #[test]

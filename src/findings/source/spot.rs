@@ -12,7 +12,8 @@ use crate::findings::python::{Position, PythonFile, Region, Span, statement_at};
 pub enum PlaceFile {
     /// On this machine.
     Found(Arc<PythonFile>),
-    /// Only known as recorded; with the recorded text of the line.
+    /// Only known as recorded, with the recorded text of the line: the file is not on this machine, or
+    /// it is and the line is not in it any more.
     Recorded {
         /// The path as recorded.
         file: String,
@@ -66,10 +67,28 @@ pub struct Place {
     pub related: Vec<(Spot, String)>,
     /// Frames inside the one shown.
     pub deeper: Vec<FrameNote>,
+    /// What the rule looks for was found, on the line or where it leads to.
+    pub explained: bool,
     /// Words about the place itself (a notebook, several candidates).
     pub notes: Vec<String>,
     /// Recorded file and line: the same for hits at one source line even if no file was found.
     pub recorded: Option<(String, u32)>,
+}
+
+impl Place {
+    /// A place that is all there is to say.
+    pub(super) fn at(spot: Spot) -> Place {
+        Place {
+            recorded: Some((spot.file.key(), spot.span.start.line)),
+            spot: Some(spot),
+            ..Place::default()
+        }
+    }
+
+    /// The place without what is related to the op that stands there.
+    pub(super) fn alone(&self) -> Place {
+        Place { related: Vec::new(), deeper: Vec::new(), ..self.clone() }
+    }
 }
 
 /// A path for people: relative to the working folder where it lies below it, with forward slashes.

@@ -46,6 +46,16 @@ impl Sought<'_> {
     }
 }
 
+/// How far names that the function of the first line binds are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// To plain values only (`neg = float("-inf")`): what another line computes is no work of this
+    /// one, and the graph has that line for it.
+    Line,
+    /// Into all that they are assigned: a folded constant has the line of its use.
+    Names,
+}
+
 /// What the search found.
 #[derive(Debug, Default)]
 pub struct Trace {
@@ -62,15 +72,9 @@ pub fn trace(
     region: &Region<'_>,
     class: Option<&ClassRef>,
     sought: Sought<'_>,
+    reach: Reach,
 ) -> Trace {
-    let mut tracer = Tracer {
-        locator,
-        sought,
-        seen: BTreeSet::new(),
-        files: BTreeSet::new(),
-        found: Vec::new(),
-        cut_short: false,
-    };
+    let mut tracer = Tracer::new(locator, sought, reach);
     let mut trace = Trace::default();
     let lineage = class.map(|class| locator.lineage(class)).unwrap_or_default();
     for node in region.nodes() {
@@ -99,6 +103,24 @@ pub fn trace(
     trace
 }
 
+/// Searches a piece of code and what it leads to.
+pub fn trace_within(
+    locator: &Locator,
+    code: &Code,
+    class: Option<&ClassRef>,
+    sought: Sought<'_>,
+) -> Trace {
+    let mut tracer = Tracer::new(locator, sought, Reach::Names);
+    let lineage = class.map(|class| locator.lineage(class)).unwrap_or_default();
+    tracer.visit(code, &lineage, 0);
+    let found = tracer.found.into_iter().map(|found| (found, code.range.clone()));
+    let mut trace = Trace { found: found.collect(), cut_short: tracer.cut_short };
+    if matches!(sought, Sought::Patterns(_)) {
+        innermost(&mut trace.found);
+    }
+    trace
+}
+
 fn same(a: &Code, b: &Code) -> bool {
     a.file.path() == b.file.path() && a.range == b.range
 }
@@ -119,6 +141,7 @@ fn innermost(found: &mut Vec<(Code, Range<usize>)>) {
 struct Tracer<'l> {
     locator: &'l Locator,
     sought: Sought<'l>,
+    reach: Reach,
     seen: BTreeSet<(PathBuf, usize, usize)>,
     files: BTreeSet<PathBuf>,
     found: Vec<Code>,
@@ -133,7 +156,19 @@ impl Trace {
     }
 }
 
-impl Tracer<'_> {
+impl<'l> Tracer<'l> {
+    fn new(locator: &'l Locator, sought: Sought<'l>, reach: Reach) -> Tracer<'l> {
+        Tracer {
+            locator,
+            sought,
+            reach,
+            seen: BTreeSet::new(),
+            files: BTreeSet::new(),
+            found: Vec::new(),
+            cut_short: false,
+        }
+    }
+
     /// Searches a piece of code and what it refers to.
     fn visit(&mut self, code: &Code, lineage: &[ClassRef], depth: u32) {
         let key = (code.file.path().to_owned(), code.range.start, code.range.end);
@@ -151,6 +186,20 @@ impl Tracer<'_> {
             return;
         };
         let region = Region::deep(node);
+        // Depth 0 is the function of the first line.
+        if depth == 0 && self.reach == Reach::Line {
+            let known = self.found.len();
+            self.search(&code.file, &region);
+            let found = self.found.split_off(known);
+            self.found.extend(found.into_iter().filter(|found| {
+                let at = node.descendant_for_byte_range(found.range.start, found.range.end);
+                at.is_some_and(|at| is_plain(node, at))
+            }));
+            for own in region.nodes().filter(|own| own.kind() != "call" && is_plain(node, *own)) {
+                self.follow(&code.file, own, lineage, depth);
+            }
+            return;
+        }
         self.search(&code.file, &region);
         for node in region.nodes() {
             self.follow(&code.file, node, lineage, depth);
@@ -344,6 +393,19 @@ impl Tracer<'_> {
     }
 }
 
+/// Whether a part of a value is no argument of a call in it.
+fn is_plain(value: Node<'_>, part: Node<'_>) -> bool {
+    let mut at = part;
+    while at.id() != value.id() {
+        let Some(parent) = at.parent() else { return true };
+        if parent.kind() == "argument_list" {
+            return false;
+        }
+        at = parent;
+    }
+    true
+}
+
 /// Whether an identifier is read, not bound, called or named as a keyword.
 fn is_use(node: Node<'_>) -> bool {
     let Some(parent) = node.parent() else { return false };
@@ -372,6 +434,10 @@ mod tests {
     /// Traces `float("-inf")` from the line of `main.py` that ends in `# here`; gives
     /// `file:line:column ← expression`.
     fn from_here(files: &[(&str, &str)]) -> Vec<String> {
+        reached(files, Reach::Names)
+    }
+
+    fn reached(files: &[(&str, &str)], reach: Reach) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = dir.path().join(name);
@@ -389,7 +455,8 @@ mod tests {
             .unwrap();
         let class = ClassRef::around(&file, &region.node.byte_range());
         let patterns = [Pattern::parse("float(\"-inf\")").unwrap()];
-        let trace = trace(&locator, &file, &region, class.as_ref(), Sought::Patterns(&patterns));
+        let sought = Sought::Patterns(&patterns);
+        let trace = trace(&locator, &file, &region, class.as_ref(), sought, reach);
         let mut shown: Vec<String> = trace
             .found
             .iter()
@@ -451,6 +518,26 @@ class A(nn.Module):
         return x + m  # here
 ";
         assert_eq!(from_here(&[("main.py", text)]), ["main.py:1:7 ← m"]);
+    }
+
+    #[test]
+    fn what_other_lines_compute_is_not_of_this_line() {
+        let text = "\
+NEG = float('-inf')
+
+def make(s):
+    return torch.full((s, s), float('-inf'))
+
+class A(nn.Module):
+    def forward(self, x):
+        y = make(3)
+        neg = NEG
+        z = x.masked_fill(y.bool(), float('-inf')).float()
+        return z.softmax(-1) + make(4) + z.masked_fill(y.bool(), neg)  # here
+";
+        let files = [("main.py", text)];
+        assert_eq!(reached(&files, Reach::Line), ["main.py:1:7 ← neg", "main.py:4:31 ← make(4)"]);
+        assert_eq!(reached(&files, Reach::Names).len(), 3);
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub struct TraceFrame<'a> {
 }
 
 /// The frames of a trace, outermost first. Lines that are no frame are passed over; frames that
-/// torch invents for run-time assertions are left out.
+/// torch invents for run-time assertions are left out, and those of code that it makes at run time
+/// (the branches of `cond`): nobody can open `<eval_with_key>.3`.
 pub fn frames(trace: &str) -> Vec<TraceFrame<'_>> {
     let mut found: Vec<TraceFrame<'_>> = Vec::new();
     // Indentation that the text line of the last frame had: a caret column counts from there.
@@ -52,7 +53,10 @@ pub fn frames(trace: &str) -> Vec<TraceFrame<'_>> {
             Some(_) => {}
         }
     }
-    found.retain(|frame| !frame.file.ends_with("torch/fx/passes/runtime_assert.py"));
+    found.retain(|frame| {
+        !frame.file.ends_with("torch/fx/passes/runtime_assert.py")
+            && !frame.file.starts_with("<eval_with_key>")
+    });
     found
 }
 
@@ -70,11 +74,15 @@ fn header(line: &str) -> Option<TraceFrame<'_>> {
     Some(TraceFrame { file, line, column: 0, function, text: "" })
 }
 
+/// What torch writes as the module of a node that it made outside any, such as the size of an input.
+const NO_MODULE: &str = "_empty_nn_module_stack_from_metadata_hook";
+
 /// The modules around a node, outermost first: `(dotted path, class)`. The text is
 /// `key,path,class;key,path,class`.
 pub fn modules(stack: &str) -> Vec<(String, &str)> {
     stack
         .split(';')
+        .filter(|entry| !entry.contains(NO_MODULE))
         .filter_map(|entry| {
             let (_key, rest) = entry.split_once(',')?;
             let (path, class) = rest.rsplit_once(',')?;
@@ -139,6 +147,16 @@ mod tests {
     fn invented_frames_are_left_out() {
         let trace = "File \"torch/fx/passes/runtime_assert.py\", line 24, in insert\n";
         assert!(frames(trace).is_empty());
+        let trace = "File \"a.py\", line 8, in forward\n    y = torch.cond(p, f, g, (x,))\n  \
+                     File \"<eval_with_key>.3\", line 6, in forward\n    z = a.float();  a = None\n";
+        let found = frames(trace);
+        assert_eq!(found.iter().map(|frame| frame.file).collect::<Vec<_>>(), ["a.py"]);
+    }
+
+    #[test]
+    fn the_module_of_no_module_is_left_out() {
+        let hook = "_empty_nn_module_stack_from_metadata_hook";
+        assert!(modules(&format!("{hook},{hook},{hook}")).is_empty());
     }
 
     #[test]

@@ -195,6 +195,7 @@ fn hit(solver: &mut Solver<'_>, index: usize) -> Option<Hit> {
         rule: index,
         function: solver.scope.id,
         place,
+        whole: matches!(plan.anchor, Anchor::Function(_) | Anchor::Program(_)),
         nodes: each_once(nodes),
         related,
         severity,
@@ -209,6 +210,7 @@ fn hit(solver: &mut Solver<'_>, index: usize) -> Option<Hit> {
 
 /// The node to report at. One without a recorded place (a constant, a state handle) gives way to
 /// the user that has one and is part of the match, then to the first that has one, then to the anchor.
+/// An input stays: what uses it first is not what the match is about.
 fn place(solver: &mut Solver<'_>, slot: Slot) -> NodeId {
     let function = solver.scope.function;
     let located = |node: NodeId| function.node(node).provenance != ProvenanceId::NONE;
@@ -219,7 +221,7 @@ fn place(solver: &mut Solver<'_>, slot: Slot) -> NodeId {
     // Constant work on the way from a constant to its first use is short; the bound is for hostile
     // graphs.
     for _ in 0..16 {
-        if located(at) {
+        if located(at) || function.node(at).kind == NodeKind::Input {
             return at;
         }
         let users = function.consumers(at);

@@ -299,6 +299,10 @@ pub struct Python {
     /// Whether to look for them in the function called on that line too.
     #[serde(default)]
     pub helper: bool,
+    /// What to do where the op is made inside a library that the line calls, and nothing of the author's
+    /// sets it.
+    #[serde(default)]
+    pub library_help: Option<String>,
 }
 
 /// How to mend it.
