@@ -170,9 +170,13 @@ fn is_constant(cause: Cause) -> bool {
     matches!(cause.word, "literal" | "constructor") && cause.source.is_some()
 }
 
-/// Whether data that was f16 enters an op.
+/// Whether data enters an op that was f16 until a constant beside it made a converter widen it.
 fn meets_f16(view: &View<'_>, node: NodeId) -> bool {
-    view.operands(node).any(|value| !view.is_fixed(value) && literals::was_f16(view, value))
+    view.operands(node).filter(|&value| !view.is_fixed(value)).any(|value| {
+        let cast = view.producer(value);
+        literals::was_f16(view, value)
+            || (view.op(cast) == Op::CAST && cast_cause(view, cast).is_some_and(is_constant))
+    })
 }
 
 fn find(group: &mut [u32], mut at: u32) -> u32 {
@@ -254,7 +258,11 @@ fn cast_cause(view: &View<'_>, node: NodeId) -> Option<Cause> {
         let word = "softmax-dtype";
         return Some(Cause { word, source: Some(softmax), value: None, strength: 3 });
     }
-    let name = recorded(view, node);
+    // In a branch all that is recorded is the call that takes it.
+    let name = match recorded(view, node) {
+        "cond" | "while_loop" => "",
+        name => name,
+    };
     // Made visible by the converter: a constant is what widens the op behind the cast.
     let by_constant = || users().find_map(|user| op_cause(view, user)).filter(|c| c.strength > 0);
     let cast = |word| Cause { word, source: Some(node), value: None, strength: 3 };
@@ -474,6 +482,20 @@ mod tests {
         let sum = g.op(Op::ADD, &[a, b], &[], DType::F32, &[8]);
         g.output(sum);
         assert_eq!(islands(g), ["literal: mul_3 add_5", "literal: div_4"]);
+    }
+
+    /// The same after a converter, which widens `x` once for both.
+    #[test]
+    fn literals_that_share_one_cast_are_told_apart() {
+        let mut g = Graph::new();
+        let x = g.input("x", DType::F16, &[8]);
+        let (one, two) = (number(&mut g, 1.0), number(&mut g, 2.0));
+        let wide = g.op(Op::CAST, &[x], &[], DType::F32, &[8]);
+        let a = g.op(Op::MUL, &[wide, one], &[], DType::F32, &[8]);
+        let b = g.op(Op::DIV, &[wide, two], &[], DType::F32, &[8]);
+        let narrow = [a, b].map(|value| g.op(Op::CAST, &[value], &[], DType::F16, &[8]));
+        narrow.into_iter().for_each(|value| g.output(value));
+        assert_eq!(islands(g), ["literal: mul_4", "literal: div_5"]);
     }
 
     #[test]

@@ -171,7 +171,7 @@ fn group_key(program: &Program, hit: &Hit, per: Per, place: &Place) -> GroupKey 
 }
 
 /// Name of the state, input or output that a hit is about, if it has the index of a layer
-/// (`layers.3.key`) and the message tells it, and the name without indices.
+/// (`layers.3.key`, `layers_3_key`) and the message tells it, and the name without indices.
 fn layered<'p>(program: &'p Program, hit: &Hit) -> Option<(&'p str, String)> {
     let function = program.function(hit.function);
     hit.nodes
@@ -179,7 +179,7 @@ fn layered<'p>(program: &'p Program, hit: &Hit) -> Option<(&'p str, String)> {
         .map(|node| function.node(*node))
         .filter(|node| matches!(node.kind, NodeKind::State | NodeKind::Input | NodeKind::Output))
         .map(|node| program.text(node.name))
-        .map(|name| (name, index_free(name)))
+        .map(|name| (name, name.split('_').map(index_free).collect::<Vec<_>>().join("_")))
         .find(|(name, pattern)| *name != pattern && hit.message.contains(name))
 }
 

@@ -182,10 +182,11 @@ impl SourceMap<'_> {
             Op::EMBEDDING => "torch/nn/modules/sparse.py",
             _ => return None,
         };
-        let mut found = bodies.iter().filter_map(|body| {
-            let node =
-                body.file.root()?.descendant_for_byte_range(body.range.start, body.range.end)?;
-            let nodes: Vec<_> = Region::deep(node).nodes().collect();
+        let mut found = bodies.iter().flat_map(|body| {
+            let (start, end) = (body.range.start, body.range.end);
+            let node = body.file.root().and_then(|r| r.descendant_for_byte_range(start, end));
+            let nodes: Vec<_> =
+                node.into_iter().flat_map(|node| Region::deep(node).nodes()).collect();
             called_by_class(&body.file, &nodes, library, |attribute| {
                 let made = self.locator.attribute(lineage, attribute);
                 let texts = made.iter().filter_map(|code| code.file.text().get(code.range.clone()));

@@ -54,25 +54,17 @@ pub fn callee(program: &Program, module: &ModulePath, own: Option<usize>) -> Opt
     Some(Callee { attribute, index: parts.next(), last: parts.next_back() })
 }
 
-/// The one call on a line of a submodule of a class, for formats that record frames and no modules:
+/// The calls on a line of submodules of a class, for formats that record frames and no modules:
 /// `file` is where the innermost frame of the library lies (`torch/nn/modules/linear.py`), `made` tells
-/// what an attribute of `self` is assigned. `None` if no call fits, or several.
+/// what an attribute of `self` is assigned. Each submodule once; several cannot be told apart.
 pub fn called_by_class(
     file: &PythonFile,
     nodes: &[Node<'_>],
     library_file: &str,
     made: impl Fn(&str) -> Vec<String>,
-) -> Option<Callee> {
-    // `linear.py` holds Linear, `conv.py` Conv1d to Conv3d, `normalization.py` LayerNorm.
-    let stem = match library_file.rsplit(['/', '\\']).next()?.strip_suffix(".py")? {
-        "normalization" | "batchnorm" | "instancenorm" => "norm",
-        "sparse" => "embedding",
-        stem => stem,
-    };
-    if !library_file.contains("torch/nn/modules/") {
-        return None;
-    }
-    let mut found: Option<Callee> = None;
+) -> Vec<Callee> {
+    let Some(stem) = class_stem(library_file) else { return Vec::new() };
+    let mut found: Vec<Callee> = Vec::new();
     for node in nodes.iter().filter(|node| node.kind() == "call") {
         let Some(function) = node.child_by_field_name("function") else { continue };
         let function = match function.kind() {
@@ -85,16 +77,23 @@ pub fn called_by_class(
         };
         let Some(attribute) = attribute.filter(|name| !name.contains('.')) else { continue };
         let fits = made(&attribute).iter().any(|text| text.to_ascii_lowercase().contains(stem));
-        if !fits {
-            continue;
-        }
         let callee = Callee { attribute, index: None, last: None };
-        match &found {
-            Some(known) if *known != callee => return None,
-            _ => found = Some(callee),
+        if fits && !found.contains(&callee) {
+            found.push(callee);
         }
     }
     found
+}
+
+/// What the classes of one of torch's module files have in their names.
+fn class_stem(library_file: &str) -> Option<&str> {
+    // `linear.py` holds Linear, `conv.py` Conv1d to Conv3d, `normalization.py` LayerNorm.
+    let stem = match library_file.rsplit(['/', '\\']).next()?.strip_suffix(".py")? {
+        "normalization" | "batchnorm" | "instancenorm" => "norm",
+        "sparse" => "embedding",
+        stem => stem,
+    };
+    library_file.contains("torch/nn/modules/").then_some(stem)
 }
 
 /// The attribute of `self` that a `for` around `node` takes `name` out of.
@@ -267,14 +266,15 @@ mod tests {
             let file = PythonFile::new("a.py".into(), text.into());
             let region = Region::shallow(statement_at(&file, line).unwrap());
             let nodes: Vec<_> = region.nodes().collect();
-            called_by_class(&file, &nodes, "/x/site-packages/torch/nn/modules/linear.py", made)
-                .map(|callee| callee.attribute)
+            let library = "/x/site-packages/torch/nn/modules/linear.py";
+            let found = called_by_class(&file, &nodes, library, made).into_iter();
+            found.map(|callee| callee.attribute).collect::<Vec<_>>()
         };
-        assert_eq!(ask("y = self.conv(self.proj(x))\n", 1).as_deref(), Some("proj"));
+        assert_eq!(ask("y = self.conv(self.proj(x))\n", 1), ["proj"]);
         let text = "for layer in self.layers:\n    x = F.relu(layer(x))\n";
-        assert_eq!(ask(text, 2).as_deref(), Some("layers"));
-        assert_eq!(ask("y = self.proj(x) + self.layers[0](x)\n", 1), None);
-        assert_eq!(ask("y = self.conv(x)\n", 1), None);
+        assert_eq!(ask(text, 2), ["layers"]);
+        assert_eq!(ask("y = self.proj(x) @ self.layers[0](x)\n", 1), ["proj", "layers"]);
+        assert_eq!(ask("y = self.conv(x)\n", 1), [""; 0]);
     }
 
     #[test]

@@ -368,6 +368,11 @@ impl<'p> SourceMap<'p> {
                 .frames(stack)
                 .rev()
                 .take(deeper)
+                // Nobody can open the code that torch makes for a branch.
+                .filter(|frame| {
+                    let roots = &self.locator.options().roots;
+                    frame_kind(text(frame.file), roots) != FrameKind::Generated
+                })
                 .map(|frame| FrameNote {
                     file: text(frame.file).to_owned(),
                     line: frame.line,
@@ -451,12 +456,13 @@ impl<'p> SourceMap<'p> {
         {
             return;
         }
+        let mut unsure = false;
         if let (None, Some(library), Some(region)) =
             (&callee, place.deeper.first(), regions(file, current.line).pop())
         {
             let lineage = running.as_ref().map(|class| self.locator.lineage(class));
             let nodes: Vec<_> = region.nodes().collect();
-            callee = called_by_class(file, &nodes, &library.file, |attribute| {
+            let mut called = called_by_class(file, &nodes, &library.file, |attribute| {
                 let made =
                     self.locator.attribute(lineage.as_deref().unwrap_or_default(), attribute);
                 made.iter()
@@ -464,6 +470,9 @@ impl<'p> SourceMap<'p> {
                     .map(str::to_owned)
                     .collect()
             });
+            // One of several calls ran it: the line holds the op, and nothing tells where.
+            unsure = called.len() > 1;
+            callee = called.pop().filter(|_| !unsure);
         }
         let wanted = Wanted {
             patterns: &rule.find,
@@ -475,7 +484,10 @@ impl<'p> SourceMap<'p> {
             column: if current.stale { 0 } else { column },
             value: key.value.map(f64::from_bits),
         };
-        let found = expression::find(file, current.line, wanted);
+        let found = match unsure {
+            true => None,
+            false => expression::find(file, current.line, wanted),
+        };
         let class = running;
         let lineage = class.as_ref().map(|class| self.locator.lineage(class)).unwrap_or_default();
         let spot_of = |code: &Code, stale: bool| Spot {
@@ -527,7 +539,7 @@ impl<'p> SourceMap<'p> {
                 several => place.notes.push(self.several(several)),
             }
         }
-        if let (None, Some(region)) = (&range, &region) {
+        if let (None, Some(region), false) = (&range, &region, unsure) {
             // The line only calls what runs the op.
             let sought = match &callee {
                 Some(callee) => Sought::Submodule(&callee.attribute),
