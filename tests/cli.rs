@@ -238,6 +238,21 @@ fn a_file_edited_since_the_export_is_said_to_be_stale() {
 }
 
 #[test]
+fn where_a_library_makes_it_the_help_is_about_that() {
+    let project = Project::with(&["cases/out/linear_module_list.pt2", "cases/linear.py"]);
+    let help = |find: &str| {
+        let rule = std::fs::read_to_string(repository().join("tests/rules/linear.yaml")).unwrap();
+        let python =
+            format!("help: edit it\npython: {{find: ['{find}'], library-help: swap it}}\n");
+        project.write("rule.yaml", rule.replace("TST002", "TST009") + &python);
+        let all = ["check", "--rules", "rule.yaml", "--select", "TST009", "--format", "json"];
+        json(&project.run(&all))["findings"][0]["help"].clone()
+    };
+    assert_eq!(help("F.linear($$$)"), "swap it", "nn.Linear calls it");
+    assert_eq!(help("layer($X)"), "edit it", "the line says it");
+}
+
+#[test]
 fn a_graph_without_source_names_its_node() {
     let project = Project::with(&["cases/out/fp32_softmax.release.aimodel/main.mlirb"]);
     project.copy(
