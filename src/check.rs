@@ -7,18 +7,21 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::config::Level;
+use crate::config::{Date, File, Level};
 use crate::facts::Facts;
 use crate::findings::source::SourceOptions;
-use crate::findings::{Finding, PreparedRules, findings};
+use crate::findings::suppress::Decider;
+use crate::findings::{Finding, Found, PreparedRules, findings};
 use crate::graph::{Format, FunctionId, FunctionRole, NodeId, Op, Program};
 use crate::placement::{self, Placement, Request, RuleVerdict};
 use crate::readers::{self, ReadError, ReadErrorKind, ReadOptions};
 use crate::report::{FunctionReport, InputReport};
+use crate::rules::upkeep::Upkeep;
 use crate::rules::{
-    Eligible, Engine, Hit, Limits, PlacementView, Position, RuleSet, Selection, Sureness,
+    Eligible, Engine, Hit, Limits, PlacementView, Position, RuleSet, Selection, Severity, Sureness,
     UnknownSelector, Verdict,
 };
 use crate::target::{Generation, OsVersion, Runtime, Target, Unit};
@@ -68,6 +71,10 @@ pub struct CheckOptions {
     pub source: SourceOptions,
     /// How to read files.
     pub read: ReadOptions,
+    /// The config file, for its suppressions.
+    pub config: Option<Arc<File>>,
+    /// Today, for suppressions that hold until a day.
+    pub today: Date,
 }
 
 impl Default for CheckOptions {
@@ -85,6 +92,8 @@ impl Default for CheckOptions {
             model: None,
             source: SourceOptions::default(),
             read: ReadOptions::default(),
+            config: None,
+            today: Date::EPOCH,
         }
     }
 }
@@ -211,7 +220,8 @@ impl<'r> Checker<'r> {
         let hits = engine.resolve_claims(hits);
         let model = self.options.model.as_deref();
         let source = self.options.source.clone();
-        let mut found = findings(program, self.set, self.prepared, &target, &hits, model, source);
+        let Found { findings: mut found, files } =
+            findings(program, self.set, self.prepared, &target, &hits, model, source);
         self.apply_severities(&mut found);
         let mut budget = REGIONS_ADDED_BUDGET;
         for finding in &mut found {
@@ -226,6 +236,8 @@ impl<'r> Checker<'r> {
                 finding.regions_added = regions_added(program, &placed, &finding.off_unit);
             }
         }
+        let decider = self.decider(&engine, &target, program);
+        let (found, silenced, uses) = decider.decide(found, &files);
         Ok(InputReport {
             path: shown.to_owned(),
             format: program.format.name(),
@@ -233,8 +245,65 @@ impl<'r> Checker<'r> {
             target,
             functions: placed.functions(program),
             findings: found,
+            silenced,
+            uses,
             notes: program.notes.clone(),
         })
+    }
+
+    /// What decides which findings are silent.
+    fn decider(&self, engine: &Engine<'r>, target: &Target, program: &Program) -> Decider<'_> {
+        let options = &self.options;
+        let stem = || program.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Decider {
+            set: self.set,
+            ran: self.heard(engine, target),
+            config: options.config.as_deref(),
+            model_path: absolute(&program.path, &options.source.working_folder),
+            model: options.model.clone().unwrap_or_else(stem),
+            today: options.today,
+        }
+    }
+
+    /// Ids of the rules that run on a target and whose findings are heard.
+    pub fn ran(&self, target: Target) -> Vec<&'r str> {
+        let options = &self.options;
+        let engine = Engine::new(self.set, &options.selection, target, options.limits);
+        engine.map(|engine| self.heard(&engine, &target)).unwrap_or_default()
+    }
+
+    fn heard(&self, engine: &Engine<'r>, target: &Target) -> Vec<&'r str> {
+        engine
+            .rules()
+            .filter(|rule| {
+                self.options.min_sureness.is_none_or(|least| rule.sureness(target) >= least)
+            })
+            .map(|rule| rule.id())
+            .filter(|id| self.level(id) != Some(Level::Off))
+            .collect()
+    }
+
+    /// Whether findings about suppressions and baselines themselves are heard, and how bad they are.
+    pub fn upkeep_severity(&self, own: &Upkeep) -> Option<Severity> {
+        if !self.set.hears(&self.options.selection, own) {
+            return None;
+        }
+        match self.level(own.id) {
+            Some(Level::Off) => None,
+            Some(Level::Severity(severity)) => Some(severity),
+            None => Some(own.severity),
+        }
+    }
+
+    /// The severity that the user gives a rule.
+    pub fn level(&self, id: &str) -> Option<Level> {
+        self.options
+            .severities
+            .iter()
+            .map(|(selector, level)| (self.set.closeness(id, selector), *level))
+            .filter(|(closeness, _)| *closeness > 0)
+            .max_by_key(|(closeness, _)| *closeness)
+            .map(|(_, level)| level)
     }
 
     /// Gives findings the severities that the user has set, and drops those that are off or not sure
@@ -243,22 +312,16 @@ impl<'r> Checker<'r> {
         if let Some(least) = self.options.min_sureness {
             found.retain(|finding| finding.sureness >= least);
         }
-        let severities = &self.options.severities;
-        if severities.is_empty() {
+        if self.options.severities.is_empty() {
             return;
         }
-        found.retain_mut(|finding| {
-            let closest = severities
-                .iter()
-                .map(|(selector, level)| (self.set.closeness(&finding.rule, selector), level))
-                .filter(|(closeness, _)| *closeness > 0)
-                .max_by_key(|(closeness, _)| *closeness);
-            match closest {
-                Some((_, Level::Off)) => return false,
-                Some((_, Level::Severity(severity))) => finding.severity = *severity,
-                None => {}
+        found.retain_mut(|finding| match self.level(&finding.rule) {
+            Some(Level::Off) => false,
+            Some(Level::Severity(severity)) => {
+                finding.severity = severity;
+                true
             }
-            true
+            None => true,
         });
     }
 

@@ -1,6 +1,7 @@
 //! `anelint check`: the main job.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,19 +9,22 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 
-use super::plan::Planner;
+use super::baseline::{self, Wish};
+use super::plan::{Plan, Planner};
 use super::progress::Progress;
 use super::target::{TargetArguments, flag, working_folder};
 use super::walk::{self, Found, Input};
 use super::{Color, Failure, rule_files};
 use crate::check::{CheckError, Checker, absolute};
 use crate::config::{FailOn, Given, Level, Origin, PathGlobs, Settings, values};
+use crate::findings::suppress::{Judge, Judged};
 use crate::readers::ReadErrorKind;
 use crate::report::{
     CheckReport, InputError, InputReport, Note, TextOptions, output, write_concise, write_json,
     write_text,
 };
 use crate::rules::Sureness;
+use crate::rules::upkeep::{STALE_BASELINE, Upkeep};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -75,6 +79,16 @@ pub struct CheckArguments {
     /// Exit with 0 in spite of findings
     #[arg(long, help_heading = "Rules")]
     exit_zero: bool,
+
+    /// File of findings that are known and accepted for now
+    #[arg(long, value_name = "FILE", help_heading = "Baseline")]
+    baseline: Option<PathBuf>,
+    /// Make the baseline of what is found now; take away what no longer occurs if there is one
+    #[arg(long, conflicts_with = "prune_baseline", help_heading = "Baseline")]
+    update_baseline: bool,
+    /// Take away entries of the baseline that no longer occur
+    #[arg(long, help_heading = "Baseline")]
+    prune_baseline: bool,
 
     /// Output format
     #[arg(
@@ -182,22 +196,18 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
         .collect::<Result<Vec<_>, _>>()?;
     let outcomes = check_all(&checkers, &found.inputs, &arguments)?;
 
-    let mut report = CheckReport { working_folder, ..CheckReport::default() };
+    let mut report =
+        CheckReport { working_folder: working_folder.clone(), ..CheckReport::default() };
     let mut readable = 0;
     let mut only_pointers = true;
-    let mut failing = false;
-    for ((input, outcome), plan) in found.inputs.iter().zip(outcomes).zip(&plans) {
+    // Which plan each report of an input came of.
+    let mut plan_of = Vec::new();
+    for (at, (input, outcome)) in found.inputs.iter().zip(outcomes).enumerate() {
         let path = shown(&input.path);
         match outcome {
             Ok(reports) => {
                 readable += 1;
-                failing |= match plan.in_force.fail_on() {
-                    FailOn::Never => false,
-                    FailOn::Severity(least) => reports
-                        .iter()
-                        .flat_map(|report| &report.findings)
-                        .any(|finding| finding.severity >= least),
-                };
+                plan_of.extend(reports.iter().map(|_| at));
                 report.inputs.extend(reports);
             }
             Err(_) if input.doubtful && !input.named => continue,
@@ -216,6 +226,10 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
         }
         only_pointers = false;
     }
+    let run = Run { plans: &plans, checkers: &checkers, plan_of: &plan_of, planner: &planner };
+    let written = run.baselines(&mut report, &arguments)?;
+    run.upkeep(&mut report);
+    let failing = run.failing(&report);
     for (path, message) in found.unreadable {
         report.errors.push(InputError { path: shown(&path), message, offset: None });
     }
@@ -227,6 +241,9 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
     report.errors.sort_by(|a, b| a.path.cmp(&b.path));
 
     write(&report, &arguments, color)?;
+    if !arguments.quiet {
+        written.iter().for_each(|words| output::to_stderr(&format!("{words}\n")));
+    }
 
     // A pointer to a model is a note beside other models, and a failure where it was all there was.
     let named_pointers_only = readable == 0
@@ -246,6 +263,94 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
         (false, true) => 1,
         (false, false) => 0,
     }))
+}
+
+/// A run whose inputs have been checked.
+struct Run<'a> {
+    plans: &'a [Plan],
+    checkers: &'a [Checker<'a>],
+    /// For each report, the position of its plan and checker.
+    plan_of: &'a [usize],
+    planner: &'a Planner<'a>,
+}
+
+impl Run<'_> {
+    /// Holds findings against the baselines, and writes these where wished.
+    fn baselines(
+        &self,
+        report: &mut CheckReport,
+        arguments: &CheckArguments,
+    ) -> Result<Vec<String>, Failure> {
+        let wish = match (arguments.update_baseline, arguments.prune_baseline) {
+            (true, _) => Wish::Update,
+            (false, true) => Wish::Prune,
+            (false, false) => Wish::Use,
+        };
+        let folder = report.working_folder.clone();
+        let mut inputs = Vec::new();
+        for (report, at) in report.inputs.iter_mut().zip(self.plan_of) {
+            let (Some(plan), Some(checker)) = (self.plans.get(*at), self.checkers.get(*at)) else {
+                continue;
+            };
+            inputs.push(baseline::Checked {
+                ran: checker.ran(report.target).into_iter().collect(),
+                told: checker.upkeep_severity(STALE_BASELINE).is_some(),
+                in_force: &plan.in_force,
+                report,
+            });
+        }
+        baseline::apply(&mut inputs, arguments.baseline.as_deref(), wish, &folder)
+    }
+
+    /// Adds what is to be said of suppressions and baselines themselves.
+    fn upkeep(&self, report: &mut CheckReport) {
+        let mut judged = Vec::new();
+        for (input, at) in report.inputs.iter().zip(self.plan_of) {
+            let Some((plan, (set, _))) =
+                self.plans.get(*at).and_then(|plan| Some((plan, self.planner.rules(plan).ok()?)))
+            else {
+                return;
+            };
+            judged.push(Judged { uses: &input.uses, config: plan.in_force.file.as_ref(), set });
+        }
+        let folder = report.working_folder.clone();
+        let checked: BTreeSet<PathBuf> =
+            report.inputs.iter().map(|input| absolute(Path::new(&input.path), &folder)).collect();
+        let whole = |file: &crate::config::File| {
+            let exclude = |path: &Path| file.excludes(path);
+            let all = walk::find(std::slice::from_ref(&file.folder), &exclude, false);
+            all.inputs.iter().all(|input| input.doubtful || checked.contains(&input.path))
+        };
+        let judge = Judge { inputs: &judged, today: self.planner.today(), whole: &whole };
+        let found = judge.findings();
+        for (at, finding) in found {
+            if let Some(input) = report.inputs.get_mut(at) {
+                input.add(finding);
+            }
+        }
+        for (input, at) in report.inputs.iter_mut().zip(self.plan_of) {
+            let Some(checker) = self.checkers.get(*at) else { continue };
+            input.findings.retain_mut(|finding| {
+                let Some(own) = Upkeep::find(&finding.rule) else { return true };
+                let severity = checker.upkeep_severity(own);
+                finding.severity = severity.unwrap_or(finding.severity);
+                severity.is_some()
+            });
+        }
+    }
+
+    /// Whether a finding is as bad as the settings of its input forbid.
+    fn failing(&self, report: &CheckReport) -> bool {
+        report.inputs.iter().zip(self.plan_of).any(|(input, at)| {
+            let fail_on = self.plans.get(*at).map(|plan| plan.in_force.fail_on());
+            match fail_on {
+                Some(FailOn::Severity(least)) => {
+                    input.findings.iter().any(|finding| finding.severity >= least)
+                }
+                Some(FailOn::Never) | None => false,
+            }
+        })
+    }
 }
 
 /// The models to check.

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 nothing at or above `--fail-on`, 1 findings, 2 the job could not be done.
 
+mod baseline;
 mod check;
 mod confirm;
 mod diff;

@@ -7,7 +7,7 @@ use super::{Failure, rule_files};
 use crate::check::{CheckOptions, absolute};
 use crate::cli::target::TargetArguments;
 use crate::config::{
-    ConfigError, Finder, Given, InForce, Origin, Place, Problem, RuleFiles, Settings,
+    ConfigError, Date, Finder, Given, InForce, Origin, Place, Problem, RuleFiles, Settings, today,
 };
 use crate::findings::PreparedRules;
 use crate::rules::{Limits, RuleSet, Selection};
@@ -19,6 +19,7 @@ pub struct Planner<'a> {
     finder: Finder,
     environment: Settings,
     flags: Settings,
+    today: Date,
     /// Rule sets by the user's rule files in them.
     sets: BTreeMap<Vec<RuleFiles>, (RuleSet, PreparedRules)>,
 }
@@ -46,8 +47,14 @@ impl<'a> Planner<'a> {
             finder: arguments.finder(working_folder)?,
             environment: super::environment::settings()?,
             flags,
+            today: today().map_err(Failure::new)?,
             sets: BTreeMap::new(),
         })
+    }
+
+    /// Today.
+    pub fn today(&self) -> Date {
+        self.today
     }
 
     /// Where config files are found.
@@ -96,6 +103,8 @@ impl<'a> Planner<'a> {
             model: in_force.model.clone(),
             source: self.arguments.source(self.working_folder, in_force.file.as_deref())?,
             read: self.arguments.read(),
+            config: in_force.file.clone(),
+            today: self.today,
         };
         Ok(Plan { in_force, options, rules })
     }

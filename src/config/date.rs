@@ -14,6 +14,9 @@ pub struct Date {
 }
 
 impl Date {
+    /// The first day of the system's clock.
+    pub const EPOCH: Date = Date { year: 1970, month: 1, day: 1 };
+
     /// Reads `2027-03-31`; `None` if there is no such day.
     pub fn parse(text: &str) -> Option<Date> {
         let mut parts = text.split('-');

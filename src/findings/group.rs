@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::fingerprint::Identity;
 use super::fix::{PreparedFix, fix};
 use super::modules::{compress, index_free};
-use super::python::{Pattern, PatternError};
+use super::python::{Pattern, PatternError, PythonFile};
 use super::source::{FrameNote, Place, SourceMap, SourceOptions, SourceRule, short_library_path};
 use crate::graph::{FunctionId, NodeId, NodeKind, Program};
 use crate::rules::{Hit, Per, RuleSet};
@@ -75,6 +75,15 @@ enum GroupKey {
     Program,
 }
 
+/// Findings, and where suppressions of them may stand.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The findings, in order.
+    pub findings: Vec<Finding>,
+    /// Source files with suppression comments that ops were recorded in, and the lines.
+    pub files: Vec<(Arc<PythonFile>, Vec<u32>)>,
+}
+
 /// Makes findings of hits. Order: by place (findings without one last), then rule, then program
 /// order; equal for equal input. `model` is what to call the program in fingerprints, its file stem if
 /// `None`.
@@ -86,7 +95,7 @@ pub fn findings(
     hits: &[Hit],
     model: Option<&str>,
     options: SourceOptions,
-) -> Vec<Finding> {
+) -> Found {
     let stem = || program.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let model = model.map_or_else(stem, str::to_owned);
     let map = SourceMap::new(program, options);
@@ -127,11 +136,19 @@ pub fn findings(
         .collect();
     number(&mut found);
     let mut findings: Vec<Finding> = found.into_iter().map(|(finding, _)| finding).collect();
-    findings.sort_by_cached_key(|finding| {
-        let place = finding.spot.as_ref().map(|spot| (spot.file.key(), spot.span));
-        (place.is_none(), place, finding.rule.clone(), finding.first)
-    });
-    findings
+    in_order(&mut findings);
+    Found { findings, files: map.marked_files() }
+}
+
+/// Puts findings in the order of reports: by place, those without one last, then by rule.
+pub fn in_order(findings: &mut [Finding]) {
+    findings.sort_by_cached_key(order);
+}
+
+/// What findings are ordered by.
+pub fn order(finding: &Finding) -> impl Ord + use<> {
+    let place = finding.spot.as_ref().map(|spot| (spot.file.key(), spot.span));
+    (place.is_none(), place, finding.rule.clone(), finding.first)
 }
 
 fn group_key(program: &Program, hit: &Hit, per: Per, place: &Place) -> GroupKey {

@@ -9,7 +9,8 @@ mod group;
 mod modules;
 pub mod python;
 pub mod source;
+pub mod suppress;
 
 pub use finding::{Edit, Finding, Fix};
-pub use group::{PreparedRules, findings};
+pub use group::{Found, PreparedRules, findings, in_order, order};
 pub use modules::ModuleGroup;

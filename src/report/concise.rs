@@ -4,7 +4,25 @@ use std::io::{self, Write};
 
 use super::escape;
 use super::json::shown_file;
-use super::model::CheckReport;
+use super::model::{CheckReport, InputReport};
+use crate::findings::Finding;
+
+/// Where a finding is, in a word.
+pub(super) fn place_of(report: &CheckReport, input: &InputReport, finding: &Finding) -> String {
+    match &finding.spot {
+        Some(spot) => {
+            let file = shown_file(&spot.file, &report.working_folder);
+            match spot.exact {
+                true => format!("{file}:{}:{}", spot.span.start.line, spot.span.start.column),
+                false => format!("{file}:{}", spot.span.start.line),
+            }
+        }
+        None => match finding.nodes.first() {
+            Some(node) => format!("{}: {node}", input.path),
+            None => input.path.clone(),
+        },
+    }
+}
 
 /// Writes the report.
 ///
@@ -13,21 +31,7 @@ use super::model::CheckReport;
 pub fn write(report: &CheckReport, out: &mut dyn Write) -> io::Result<()> {
     for input in &report.inputs {
         for finding in &input.findings {
-            let place = match &finding.spot {
-                Some(spot) => {
-                    let file = shown_file(&spot.file, &report.working_folder);
-                    match spot.exact {
-                        true => {
-                            format!("{file}:{}:{}", spot.span.start.line, spot.span.start.column)
-                        }
-                        false => format!("{file}:{}", spot.span.start.line),
-                    }
-                }
-                None => match finding.nodes.first() {
-                    Some(node) => format!("{}: {node}", input.path),
-                    None => input.path.clone(),
-                },
-            };
+            let place = place_of(report, input, finding);
             writeln!(
                 out,
                 "{}: {}[{}] {}",

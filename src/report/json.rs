@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::model::{CheckReport, InputReport};
 use crate::findings::source::{PlaceFile, Spot, shown_path};
+use crate::findings::suppress::{By, Suppression};
 use crate::findings::{Edit, Finding};
 
 /// Writes the report.
@@ -22,17 +23,13 @@ pub fn write(report: &CheckReport, out: &mut dyn Write) -> io::Result<()> {
         version: 1,
         tool: Tool { name: "anelint", version: env!("CARGO_PKG_VERSION") },
         inputs: report.inputs.iter().map(input).collect(),
-        findings: report
-            .inputs
-            .iter()
-            .flat_map(|input| input.findings.iter().map(|found| finding(input, found, folder)))
-            .collect(),
+        findings: report.inputs.iter().flat_map(|input| all_findings(input, folder)).collect(),
         summary: Summary {
             error: summary.error,
             warning: summary.warning,
             advice: summary.advice,
-            suppressed: 0,
-            baselined: 0,
+            suppressed: report.silenced(By::Comment) + report.silenced(By::Config),
+            baselined: report.silenced(By::Baseline),
         },
         errors: report
             .errors
@@ -126,7 +123,8 @@ struct JsonFinding<'a> {
     fix: Option<Fix<'a>>,
     regions_added: Option<u32>,
     fingerprint: &'a str,
-    suppressed: Option<&'a str>,
+    suppressed: Option<&'static str>,
+    suppression_reason: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -220,7 +218,32 @@ fn input(input: &InputReport) -> Input<'_> {
     }
 }
 
-fn finding<'a>(input: &'a InputReport, finding: &'a Finding, folder: &Path) -> JsonFinding<'a> {
+/// The findings of an input, reported and silent, in their order.
+fn all_findings<'a>(input: &'a InputReport, folder: &Path) -> Vec<JsonFinding<'a>> {
+    let mut all = Vec::with_capacity(input.findings.len() + input.silenced.len());
+    let mut silent = input.silenced.iter().peekable();
+    let mut heard = input.findings.iter();
+    loop {
+        let at = all.len();
+        let (own, why) = if let Some(own) = silent.next_if(|own| own.at <= at) {
+            (&own.finding, Some(&own.suppression))
+        } else if let Some(own) = heard.next() {
+            (own, None)
+        } else if let Some(own) = silent.next() {
+            (&own.finding, Some(&own.suppression))
+        } else {
+            return all;
+        };
+        all.push(finding(input, own, why, folder));
+    }
+}
+
+fn finding<'a>(
+    input: &'a InputReport,
+    finding: &'a Finding,
+    suppression: Option<&'a Suppression>,
+    folder: &Path,
+) -> JsonFinding<'a> {
     JsonFinding {
         rule: &finding.rule,
         name: &finding.name,
@@ -262,7 +285,8 @@ fn finding<'a>(input: &'a InputReport, finding: &'a Finding, folder: &Path) -> J
         }),
         regions_added: finding.regions_added,
         fingerprint: &finding.fingerprint,
-        suppressed: None,
+        suppressed: suppression.map(|own| own.by.name()),
+        suppression_reason: suppression.and_then(|own| some(&own.reason)),
     }
 }
 

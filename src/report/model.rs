@@ -1,7 +1,9 @@
 //! What a check has to say, before it takes any form.
 
-use crate::findings::Finding;
+use crate::findings::suppress::{By, Silenced, Suppression, Use};
+use crate::findings::{Finding, order};
 use crate::rules::Severity;
+use crate::rules::upkeep::Upkeep;
 use crate::target::Target;
 
 /// The outcome of a check of several inputs.
@@ -32,8 +34,61 @@ pub struct InputReport {
     pub functions: Vec<FunctionReport>,
     /// The findings, in order.
     pub findings: Vec<Finding>,
+    /// The findings that are not reported: silenced by comments, the config file or the baseline.
+    pub silenced: Vec<Silenced>,
+    /// What the suppressions did; for what is said of them.
+    pub uses: Use,
     /// Things worth a word that are no finding.
     pub notes: Vec<String>,
+}
+
+impl InputReport {
+    /// All findings in order, each with why it is silent; empties the lists.
+    fn take_all(&mut self) -> Vec<(Finding, Option<Suppression>)> {
+        let mut silent = std::mem::take(&mut self.silenced).into_iter().peekable();
+        let mut heard = std::mem::take(&mut self.findings).into_iter();
+        let mut all: Vec<(Finding, Option<Suppression>)> = Vec::new();
+        loop {
+            let at = all.len();
+            if let Some(own) = silent.next_if(|own| own.at <= at) {
+                all.push((own.finding, Some(own.suppression)));
+            } else if let Some(finding) = heard.next() {
+                all.push((finding, None));
+            } else if let Some(own) = silent.next() {
+                all.push((own.finding, Some(own.suppression)));
+            } else {
+                return all;
+            }
+        }
+    }
+
+    fn put_all(&mut self, all: Vec<(Finding, Option<Suppression>)>) {
+        for (at, (finding, suppression)) in all.into_iter().enumerate() {
+            match suppression {
+                Some(suppression) => self.silenced.push(Silenced { at, finding, suppression }),
+                None => self.findings.push(finding),
+            }
+        }
+    }
+
+    /// Silences the reported findings for which there is a reason.
+    pub fn silence(&mut self, mut why: impl FnMut(&Finding) -> Option<Suppression>) {
+        let mut all = self.take_all();
+        for (finding, suppression) in &mut all {
+            if suppression.is_none() {
+                *suppression = why(finding);
+            }
+        }
+        self.put_all(all);
+    }
+
+    /// Adds a finding in its place.
+    pub fn add(&mut self, finding: Finding) {
+        let mut all = self.take_all();
+        all.push((finding, None));
+        all.sort_by_cached_key(|(finding, _)| order(finding));
+        self.put_all(all);
+    }
 }
 
 /// One function of an input.
@@ -116,6 +171,12 @@ impl CheckReport {
         self.inputs.iter().flat_map(|input| &input.findings)
     }
 
+    /// How many findings are silent.
+    pub fn silenced(&self, by: By) -> usize {
+        let all = self.inputs.iter().flat_map(|input| &input.silenced);
+        all.filter(|own| own.suppression.by == by).count()
+    }
+
     /// How many of each severity.
     pub fn summary(&self) -> Summary {
         Summary::of(self.findings())
@@ -124,6 +185,9 @@ impl CheckReport {
 
 /// The page of a rule, relative to the repository.
 pub(super) fn rule_page(id: &str) -> String {
+    if Upkeep::find(id).is_some() {
+        return "docs/suppressions.md".to_owned();
+    }
     format!("docs/rules/{id}.md")
 }
 

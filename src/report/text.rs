@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use codespan_reporting::diagnostic::{Diagnostic, Label, LabelStyle, Severity as Level};
 use codespan_reporting::term::{self, Config, WriteStyle};
 
+use super::concise::place_of;
 use super::json::shown_file;
 use super::model::{CheckReport, InputReport, Summary};
 use super::snippet::Windows;
@@ -13,7 +14,8 @@ use super::{escape, os_text};
 use crate::findings::Finding;
 use crate::findings::python::Span;
 use crate::findings::source::{PlaceFile, Spot, short_library_path};
-use crate::rules::Severity;
+use crate::findings::suppress::By;
+use crate::rules::{Category, Severity};
 
 /// How much to say, and how.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,6 +83,48 @@ pub fn write(report: &CheckReport, options: TextOptions, out: &mut dyn Write) ->
         }
         writeln!(out, "{}{line}{}", on(options, BOLD), on(options, RESET))?;
     }
+    write_silenced(report, options, out)
+}
+
+/// How many findings are silent, and why; which, if asked for all.
+fn write_silenced(
+    report: &CheckReport,
+    options: TextOptions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut parts = Vec::new();
+    for (by, words) in [
+        (By::Comment, "ignored by comments"),
+        (By::Config, "ignored by the config file"),
+        (By::Baseline, "in the baseline"),
+    ] {
+        match report.silenced(by) {
+            0 => {}
+            count => parts.push(format!("{count} {words}")),
+        }
+    }
+    if parts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{}not shown: {}{}", on(options, DIM), parts.join(", "), on(options, RESET))?;
+    if !options.verbose {
+        return Ok(());
+    }
+    for input in &report.inputs {
+        for own in &input.silenced {
+            let reason = match own.suppression.reason.as_str() {
+                "" => String::new(),
+                reason => format!(": {}", escape::text(reason)),
+            };
+            writeln!(
+                out,
+                "  {} {} ({}{reason})",
+                escape::text(&place_of(report, input, &own.finding)),
+                escape::text(&own.finding.rule),
+                own.suppression.by.name()
+            )?;
+        }
+    }
     Ok(())
 }
 
@@ -124,10 +168,14 @@ fn write_verdicts(
         }
         writeln!(out, "  {}: {}", escape::text(&function.name), verdict(function, summary))?;
     }
-    let outside = input.findings.iter().filter(|f| f.functions.is_empty());
-    let outside = Summary::of(outside);
-    if outside != Summary::default() {
-        writeln!(out, "  whole model: {}", findings(outside))?;
+    let outside = || input.findings.iter().filter(|f| f.functions.is_empty());
+    let is_upkeep = |f: &&Finding| f.category == Category::Upkeep;
+    let upkeep = Summary::of(outside().filter(is_upkeep));
+    let outside = Summary::of(outside().filter(|f| !is_upkeep(f)));
+    for (words, summary) in [("whole model", outside), ("suppressions", upkeep)] {
+        if summary != Summary::default() {
+            writeln!(out, "  {words}: {}", findings(summary))?;
+        }
     }
     if options.verbose {
         for note in &input.notes {

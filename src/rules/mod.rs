@@ -11,6 +11,7 @@ pub mod schema;
 mod set;
 #[cfg(test)]
 mod tests;
+pub mod upkeep;
 
 pub use engine::{Engine, Limits, PlacementView, UnknownSelector, Verdict};
 pub use hit::Hit;

@@ -7,6 +7,7 @@ use super::engine::UnknownSelector;
 use super::schema::problem::{Problem, nearest};
 use super::schema::vocabulary::{OpWords, Vocabulary};
 use super::schema::{check, load, raw};
+use super::upkeep::{ALL, CATEGORY, Upkeep};
 use super::{Category, Rule};
 use crate::graph::Op;
 
@@ -144,7 +145,20 @@ impl RuleSet {
     /// How closely a selector names the rule with this id: 0 not at all, more for longer id prefixes,
     /// most for the id or name itself. Later words of a category and of `all` are as close.
     pub fn closeness(&self, id: &str, selector: &str) -> usize {
-        self.find(id).map_or(0, |rule| closeness(rule, selector))
+        match self.find(id) {
+            Some(rule) => closeness(rule, selector),
+            None => Upkeep::find(id).map_or(0, |own| upkeep_closeness(own, selector)),
+        }
+    }
+
+    /// Whether a selection hears of suppressions and baselines themselves.
+    pub fn hears(&self, selection: &Selection, own: &Upkeep) -> bool {
+        let closest = |selectors: &[String]| {
+            selectors.iter().map(|selector| upkeep_closeness(own, selector)).max().unwrap_or(0)
+        };
+        let wanted = closest(&selection.select).max(closest(&selection.extend_select));
+        let ignored = closest(&selection.ignore);
+        (selection.select.is_empty() || wanted > 0) && (ignored == 0 || ignored < wanted)
     }
 
     /// Indices of the rules that a selection runs, ascending.
@@ -154,7 +168,8 @@ impl RuleSet {
     pub fn select(&self, selection: &Selection) -> Result<Vec<usize>, UnknownSelector> {
         let named = selection.select.iter().chain(&selection.extend_select);
         for selector in named.chain(&selection.ignore) {
-            if !self.rules.iter().any(|rule| closeness(rule, selector) > 0) {
+            let upkeep = ALL.iter().any(|own| upkeep_closeness(own, selector) > 0);
+            if !upkeep && !self.rules.iter().any(|rule| closeness(rule, selector) > 0) {
                 return Err(UnknownSelector {
                     selector: selector.clone(),
                     suggestion: self.suggest(selector).map(str::to_owned),
@@ -186,13 +201,21 @@ const NAMED: usize = usize::MAX;
 
 /// How closely a selector names a rule: 0 not at all, more for longer id prefixes.
 fn closeness(rule: &Rule, selector: &str) -> usize {
-    if named(rule, selector) {
+    closeness_of(rule.id(), rule.name(), rule.category(), selector)
+}
+
+fn upkeep_closeness(own: &Upkeep, selector: &str) -> usize {
+    closeness_of(own.id, own.name, CATEGORY, selector)
+}
+
+fn closeness_of(id: &str, name: &str, category: Category, selector: &str) -> usize {
+    if id.eq_ignore_ascii_case(selector) || name.eq_ignore_ascii_case(selector) {
         NAMED
-    } else if selector.eq_ignore_ascii_case("all") || selector == rule.category().name() {
+    } else if selector.eq_ignore_ascii_case("all") || selector == category.name() {
         1
     } else if !selector.is_empty()
         && selector.bytes().all(|b| b.is_ascii_alphanumeric())
-        && rule.id().starts_with(&selector.to_ascii_uppercase())
+        && id.starts_with(&selector.to_ascii_uppercase())
     {
         1 + selector.len()
     } else {

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use tree_sitter::{Node, Parser, Tree};
 
 use super::Imports;
+use super::comments::Bare;
 
 /// A place in a file: line and column from 1, the column in characters (Unicode scalar values).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +37,7 @@ pub struct PythonFile {
     line_starts: Vec<usize>,
     tree: OnceLock<Option<Tree>>,
     imports: OnceLock<Imports>,
+    bare: OnceLock<Option<Bare>>,
 }
 
 impl PythonFile {
@@ -84,6 +86,7 @@ impl PythonFile {
             line_starts,
             tree: OnceLock::new(),
             imports: OnceLock::new(),
+            bare: OnceLock::new(),
         }
     }
 
@@ -108,6 +111,16 @@ impl PythonFile {
                 sha256_hex(self.text.as_bytes())
             }
         })
+    }
+
+    /// Whether it begins with a byte order mark.
+    pub fn has_byte_order_mark(&self) -> bool {
+        self.bytes_of_mark
+    }
+
+    /// The file without its suppression comments; `None` if it has none.
+    pub fn bare(&self) -> Option<&Bare> {
+        self.bare.get_or_init(|| Bare::of(self)).as_ref()
     }
 
     /// Number of lines.
@@ -180,7 +193,7 @@ pub(super) fn parse(text: &str) -> Option<Tree> {
     parser.parse(text, None)
 }
 
-fn sha256_hex(bytes: &[u8]) -> String {
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     use sha2::Digest;
     use std::fmt::Write;
     let mut hex = String::with_capacity(64);

@@ -2,6 +2,7 @@
 //!
 //! Nothing here runs, imports or evaluates Python; nothing here knows of graphs.
 
+pub mod comments;
 mod dotted;
 mod file;
 mod pattern;

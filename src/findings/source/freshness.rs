@@ -1,6 +1,7 @@
 //! Whether a file is as it was when the graph was exported, and where a line has gone since.
 
 use super::locate::{Check, Recorded};
+use crate::findings::python::comments::same_code;
 use crate::findings::python::{PythonFile, enclosing_function, statement_at};
 
 /// Where a recorded line is now.
@@ -26,6 +27,11 @@ pub fn current_line(
         Check::Same | Check::Unchecked => {
             CurrentLine { line: recorded.line, stale: false, trusted: true }
         }
+        Check::Commented => {
+            let line = file.bare().and_then(|bare| bare.line_of(recorded.line));
+            let line = line.unwrap_or(recorded.line);
+            CurrentLine { line, stale: false, trusted: true }
+        }
         Check::Differs => match moved_to(file, recorded.text, function) {
             Some(line) => CurrentLine { line, stale: true, trusted: true },
             None => CurrentLine { line: recorded.line, stale: true, trusted: false },
@@ -39,7 +45,7 @@ fn moved_to(file: &PythonFile, text: &str, function: &str) -> Option<u32> {
     }
     let mut found = None;
     for line in 1..=file.line_count() {
-        if file.line(line).is_none_or(|own| own.trim() != text) {
+        if file.line(line).is_none_or(|own| !same_code(own, text)) {
             continue;
         }
         let here = statement_at(file, line)

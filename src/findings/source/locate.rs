@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::author::{FrameKind, components, frame_kind};
 use crate::findings::python::PythonFile;
+use crate::findings::python::comments::same_code;
 
 /// Where source may be looked for.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +57,8 @@ pub enum Located {
 pub enum Check {
     /// The digest or the line's text is the same.
     Same,
+    /// So it is, but for suppression comments that came since.
+    Commented,
     /// Nothing was recorded to compare with.
     Unchecked,
     /// The file is not as it was.
@@ -110,6 +113,16 @@ impl Locator {
 
     /// The file of a frame.
     pub fn locate(&self, recorded: Recorded<'_>) -> Located {
+        self.locate_within(recorded, true)
+    }
+
+    /// The same without a walk over the whole tree.
+    pub fn locate_near(&self, recorded: Recorded<'_>) -> Located {
+        // Where the tree has been walked already, it costs nothing.
+        self.locate_within(recorded, self.index.get().is_some())
+    }
+
+    fn locate_within(&self, recorded: Recorded<'_>, everywhere: bool) -> Located {
         if let Some(path) = self.mapped(recorded.file)
             && let Some(file) = self.read(&path)
         {
@@ -142,7 +155,8 @@ impl Locator {
         if let Some(found) = candidates.verified(recorded) {
             return found;
         }
-        if kind == FrameKind::Author
+        if everywhere
+            && kind == FrameKind::Author
             && let Some(name) = parts.last()
         {
             for path in self.index().get(name).into_iter().flatten() {
@@ -248,10 +262,16 @@ impl Candidates {
         if let Some((.., file)) = by_digest {
             return Some(Located::File(Arc::clone(file), Check::Same));
         }
-        let same: Vec<_> =
-            self.files.iter().filter(|(.., file)| compare(file, recorded) == Check::Same).collect();
+        let same: Vec<_> = self
+            .files
+            .iter()
+            .filter(|(.., file)| matches!(compare(file, recorded), Check::Same | Check::Commented))
+            .collect();
         longest(&same).map(|found| match found {
-            Ok(file) => Located::File(file, Check::Same),
+            Ok(file) => {
+                let check = compare(&file, recorded);
+                Located::File(file, check)
+            }
             Err(count) => Located::Ambiguous(count),
         })
     }
@@ -286,11 +306,21 @@ fn compare(file: &PythonFile, recorded: Recorded<'_>) -> Check {
     if !recorded.sha256.is_empty() && file.sha256() == recorded.sha256 {
         return Check::Same;
     }
+    let bare = file.bare();
     if !recorded.text.is_empty() {
-        let same = file.line(recorded.line).is_some_and(|line| line.trim() == recorded.text);
-        return if same { Check::Same } else { Check::Differs };
+        let same = |line: u32| file.line(line).is_some_and(|line| same_code(line, recorded.text));
+        let moved = bare.and_then(|bare| bare.line_of(recorded.line));
+        return match (same(recorded.line), moved.is_some_and(same)) {
+            (true, _) => Check::Same,
+            (false, true) => Check::Commented,
+            (false, false) => Check::Differs,
+        };
     }
-    if recorded.sha256.is_empty() { Check::Unchecked } else { Check::Differs }
+    match bare {
+        _ if recorded.sha256.is_empty() => Check::Unchecked,
+        Some(bare) if bare.sha256 == recorded.sha256 => Check::Commented,
+        _ => Check::Differs,
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Puts the parts of the source mapping together: one node of one hit → one place.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::author::{FrameKind, frame_kind};
@@ -83,6 +83,44 @@ impl<'p> SourceMap<'p> {
     /// The working folder, that shown paths are relative to.
     pub fn working_folder(&self) -> &Path {
         &self.locator.options().working_folder
+    }
+
+    /// Source files with suppression comments that ops were recorded in, by path, and the lines of
+    /// those ops, as far as they are sure.
+    pub fn marked_files(&self) -> Vec<(Arc<PythonFile>, Vec<u32>)> {
+        let text = |name: Name| self.program.text(name);
+        let mut lines: BTreeMap<PathBuf, (Arc<PythonFile>, BTreeSet<u32>)> = BTreeMap::new();
+        // Most frames lie in files without such comments: each file is looked for once.
+        let mut unmarked = BTreeSet::new();
+        for frame in self.program.sources.all_frames() {
+            let recorded = Recorded {
+                file: text(frame.file),
+                line: frame.line,
+                text: text(frame.text).trim(),
+                sha256: text(frame.sha256),
+            };
+            if unmarked.contains(&frame.file)
+                || frame_kind(recorded.file, &self.locator.options().roots) != FrameKind::Author
+            {
+                continue;
+            }
+            let found = match self.locator.locate_near(recorded) {
+                Located::File(file, check) if file.bare().is_some() => (file, check),
+                _ => {
+                    unmarked.insert(frame.file);
+                    continue;
+                }
+            };
+            let (file, check) = found;
+            let current = current_line(&file, recorded, text(frame.function), check);
+            let own = lines
+                .entry(file.path().to_owned())
+                .or_insert_with(|| (Arc::clone(&file), BTreeSet::new()));
+            if current.trusted {
+                own.1.insert(current.line);
+            }
+        }
+        lines.into_values().map(|(file, lines)| (file, lines.into_iter().collect())).collect()
     }
 
     /// The place of a hit: of its own node, or of the nearest node that has one.

@@ -67,6 +67,8 @@ words! {
         Speed = "speed",
         /// What the runtime or its callers expect of names, shapes and types.
         Contract = "contract",
+        /// Suppressions and baselines that no longer serve; not for rule files.
+        Upkeep = "upkeep",
     }
 }
 
