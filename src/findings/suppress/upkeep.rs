@@ -331,6 +331,7 @@ fn finding(rule: &Upkeep, message: String, help: &str, spot: Spot, fix: Option<F
         spot: Some(spot),
         related: Vec::new(),
         deeper: Vec::new(),
+        through: Vec::new(),
         notes: Vec::new(),
         fix,
         regions_added: None,
