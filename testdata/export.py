@@ -149,8 +149,9 @@ def traced(case, half, strict=False):
         return torch.export.export(model, inputs(case, half), dynamic_shapes=dynamic(case), strict=strict)
 
 
-def save_aimodel(entries, path, mode="DEBUG", static=None):
-    """`entries`: entry point -> (decomposed program, names given to inputs, states, outputs)."""
+def save_aimodel(entries, path, mode="DEBUG", static=None, metadata=None):
+    """`entries`: entry point -> (decomposed program, names given to inputs, states, outputs); `metadata`: what to
+    change in metadata.json, None to take a key out."""
     from coreai_torch import TorchConverter
 
     converter = TorchConverter(mode=getattr(TorchConverter.Mode, mode))
@@ -165,6 +166,10 @@ def save_aimodel(entries, path, mode="DEBUG", static=None):
     for entry, shapes in (static or {}).items():
         made.set_static_shape_config(entry, shapes)
     made.save_asset(Path(path))
+    if metadata:
+        file = Path(path) / "metadata.json"
+        kept = {**json.loads(file.read_text()), **metadata}
+        file.write_text(json.dumps({key: value for key, value in kept.items() if value is not None}))
 
 
 def save_mlpackage(program, path):
@@ -226,8 +231,9 @@ def export_case(name, case, out, formats, report):
         decomposed = attempt("decomp", "decomp.pt2", lambda p: keep(plain.run_decompositions(coreai_torch.get_decomp_table()), p))
     if decomposed is not None:
         names = case.get("names", {})
+        entries = {entry: (decomposed, names) for entry in case.get("entries", ["main"])}
         if "aimodel" in wanted:
-            attempt("aimodel", "aimodel", lambda p: save_aimodel({"main": (decomposed, names)}, p, static=case.get("static")))
+            attempt("aimodel", "aimodel", lambda p: save_aimodel(entries, p, static=case.get("static"), metadata=case.get("metadata")))
         if "release" in wanted:
             attempt("release", "release.aimodel", lambda p: save_aimodel({"main": (decomposed, names)}, p, mode="RELEASE"))
     if {"mlpackage", "onnx"} & set(wanted):
