@@ -109,16 +109,21 @@ impl Draft {
         for (at, &node) in order.iter().enumerate() {
             position[node as usize] = at as u32;
         }
+        // Counted first: tables that grow by doubling hold twice what a large graph needs.
+        let sum = |of: fn(&DraftNode) -> usize| -> usize {
+            order.iter().map(|&at| of(&self.nodes[at as usize])).sum()
+        };
+        let uses = sum(|node| node.operands.len());
         let mut function = Function {
             name,
             opset,
             role,
-            graph: DiGraph::with_capacity(order.len(), order.len() * 2),
-            values: Vec::with_capacity(order.len()),
-            operands: Vec::with_capacity(order.len() * 2),
-            attributes: Vec::new(),
-            bodies: Vec::new(),
-            stored: Vec::new(),
+            graph: DiGraph::with_capacity(order.len(), uses),
+            values: Vec::with_capacity(sum(|node| node.results.len())),
+            operands: Vec::with_capacity(uses),
+            attributes: Vec::with_capacity(sum(|node| node.attributes.len())),
+            bodies: Vec::with_capacity(sum(|node| node.bodies.len())),
+            stored: Vec::with_capacity(sum(|node| node.stored.len())),
         };
         // First value id of each frozen node.
         let mut first_value = Vec::with_capacity(order.len());
