@@ -642,7 +642,9 @@ class Reference:
                 equal("callee", a.get("callee"), theirs_of["callee"]["symbol"])
             self.constant(at, a.get("constant"), b.get("constant"))
             place, loc = a["location"] or {}, b.get("loc") or {}
-            equal("frames", place.get("frames") or [], [f for f in loc.get("files", []) if f[1] and f[0] not in ("", "-")])
+            # The decoder lists a frame once that calls twice (a Sequential in a Sequential).
+            once = lambda frames: [f for at, f in enumerate(frames) if f[1] and f[0] not in ("", "-") and f not in frames[:at]]
+            equal("frames", once(place.get("frames") or []), once(loc.get("files", [])))
             equal("call_stack", place.get("call_stack") or [], loc.get("call_stack") or [])
             equal("torch", place.get("torch") or [], loc.get("torch_ops") or [])
             if not name.startswith(self.BODIES):
@@ -651,10 +653,12 @@ class Reference:
             equal("regions", len(a.get("regions", [])), len(regions))
             for inner, arguments, region in zip(a.get("regions", []), a.get("region_arguments", []), regions):
                 block = region["blocks"][0]
-                mine.define(arguments, len(arguments))
+                # A combiner is isolated: its values are numbered anew.
+                own, outer = (Ids(), {}) if name.startswith("primitive.") else (mine, other)
+                own.define(arguments, len(arguments))
                 for argument in block["args"]:
-                    other[argument["id"]] = len(other)
-                self.ops(at, inner, block["ops"], mine, other)
+                    outer[argument["id"]] = len(outer)
+                self.ops(at, inner, block["ops"], own, outer)
 
     def constant(self, where, ours, theirs):
         if not isinstance(theirs, dict):
@@ -678,6 +682,10 @@ class Reference:
         if kind != "tensor":
             return kind
         element = of["dtype"] if isinstance(of["dtype"], str) else str(of["dtype"])
+        part = element.removeprefix("complex_")
+        if part != element:
+            short = f"complex<{part.replace('float', 'f')}>"
+            return f"tensor<{'x'.join([*('?' if n is None else str(n) for n in of['shape']), short])}>"
         short = self.ELEMENTS.get(element)
         if not short:
             short = re.sub(r"^sint", "si", re.sub(r"^uint", "ui", re.sub(r"^float", "f", element)))

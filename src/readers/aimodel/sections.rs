@@ -117,7 +117,7 @@ impl<'a> Tables<'a> {
             None => cursor.fault(format!("the {name} section is missing")),
         };
         let strings = strings(section(STRINGS, "string")?)?;
-        let (dialects, op_names) = dialects(section(DIALECTS, "dialect")?, &strings)?;
+        let (dialects, op_names) = dialects(section(DIALECTS, "dialect")?, &strings, version)?;
         let (attributes, types) = entries(
             section(ENTRY_OFFSETS, "attribute offset")?,
             section(ENTRIES, "attribute")?,
@@ -206,6 +206,7 @@ fn strings(mut cursor: Cursor<'_>) -> Decoded<Vec<&str>> {
 fn dialects<'a>(
     mut cursor: Cursor<'a>,
     strings: &[&'a str],
+    version: u64,
 ) -> Decoded<(Vec<&'a str>, Vec<RawName<'a>>)> {
     let text = |cursor: &Cursor<'a>, index: u64| match strings.get(index as usize) {
         Some(text) => Ok(*text),
@@ -231,7 +232,8 @@ fn dialects<'a>(
             return cursor.fault(format!("there is no dialect {dialect}"));
         }
         for _ in 0..cursor.count(1)? {
-            let (name, _registered) = cursor.flagged()?;
+            // Whether a name was registered is told from version 5 on.
+            let name = if version < 5 { cursor.varint()? } else { cursor.flagged()?.0 };
             names.push(RawName { dialect, name: text(&cursor, name)? });
         }
     }

@@ -102,6 +102,9 @@ impl Origins {
     ) -> Option<crate::graph::FrameId> {
         let frame = module.debug.frames.get(index as usize)?;
         let file = module.debug.files.get(frame.file as usize)?;
+        if made_by_pass(&file.path) {
+            return None;
+        }
         let sha256 = *self.sha256.get_mut(frame.file as usize)?.get_or_insert_with(|| {
             if !file.sha256.is_empty() {
                 return program.names.intern(&file.sha256);
@@ -145,6 +148,12 @@ impl Origins {
         self.modules[at] = Some(made);
         made
     }
+}
+
+/// Whether a frame is a graph pass of torch's, which records itself where it inserts an op (the size
+/// checks of a dynamic export): no line of the model.
+fn made_by_pass(path: &str) -> bool {
+    path.contains("torch/fx/passes/") || path.contains("torch\\fx\\passes\\")
 }
 
 /// The outermost frames that two lists of calling frames (innermost first) share.

@@ -48,6 +48,9 @@ pub fn lower(module: &Module<'_>, program: &mut Program, input: Input<'_>) {
     }
     functions.append(&mut shared.nested);
     program.functions = functions;
+    if program.functions.is_empty() {
+        program.notes.push("the file holds no graph".to_owned());
+    }
     program.notes.extend(module.notes.iter().cloned());
     let located = module.debug.frames.iter().any(|frame| frame.line > 0);
     let key = program.names.intern("source-locations");

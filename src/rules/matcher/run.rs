@@ -3,7 +3,7 @@
 use super::datum::Datum;
 use super::scope::Scope;
 use super::solve::{Bound, Goal, Goals, Solver, Subject};
-use crate::graph::{NodeId, NodeKind, ProvenanceId};
+use crate::graph::{NodeId, NodeKind, ProvenanceId, StackId};
 use crate::rules::Severity;
 use crate::rules::hit::Hit;
 use crate::rules::rule::Compiled;
@@ -208,21 +208,41 @@ fn hit(solver: &mut Solver<'_>, index: usize) -> Option<Hit> {
     })
 }
 
-/// The node to report at. One without a recorded place (a constant, a state handle) gives way to
-/// the user that has one and is part of the match, then to the first that has one, then to the anchor.
+/// The node to report at. One without a recorded place (a constant, a state handle) gives way to the
+/// user that has one and is part of the match, then to the first that has one, then to the anchor.
+/// Users with a line go before those of which only the module is known: a pass may have inserted them.
 /// An input stays: what uses it first is not what the match is about.
 fn place(solver: &mut Solver<'_>, slot: Slot) -> NodeId {
     let function = solver.scope.function;
-    let located = |node: NodeId| function.node(node).provenance != ProvenanceId::NONE;
     let Some(subject) = solver.subject(slot).or_else(|| solver.subject(ANCHOR)) else {
         return NodeId(0);
     };
-    let mut at = subject.node;
+    let sources = &solver.scope.around.program.sources;
+    let provenance = |node: NodeId| function.node(node).provenance;
+    let lined = |node: NodeId| sources.get(provenance(node)).stack != StackId::EMPTY;
+    let known = |node: NodeId| provenance(node) != ProvenanceId::NONE;
+    let is_op = function.node(subject.node).kind == NodeKind::Op;
+    let by_line = match is_op {
+        // Of several ops, the first that is written somewhere.
+        true => solver.nodes(slot).into_iter().find(|&node| lined(node)),
+        false => located_user(solver, subject.node, &lined),
+    };
+    by_line.or_else(|| located_user(solver, subject.node, &known)).unwrap_or(subject.node)
+}
+
+/// The node itself, the first user, or the anchor, of which `located` holds.
+fn located_user(
+    solver: &Solver<'_>,
+    node: NodeId,
+    located: &dyn Fn(NodeId) -> bool,
+) -> Option<NodeId> {
+    let function = solver.scope.function;
+    let mut at = node;
     // Constant work on the way from a constant to its first use is short; the bound is for hostile
     // graphs.
     for _ in 0..16 {
         if located(at) || function.node(at).kind == NodeKind::Input {
-            return at;
+            return Some(at);
         }
         let users = function.consumers(at);
         // A constant that several matches share is told by the use that each is about.
@@ -236,10 +256,8 @@ fn place(solver: &mut Solver<'_>, slot: Slot) -> NodeId {
             None => break,
         }
     }
-    match solver.subject(ANCHOR) {
-        Some(anchor) if located(anchor.node) => anchor.node,
-        _ => subject.node,
-    }
+    let anchor = solver.subject(ANCHOR)?.node;
+    located(anchor).then_some(anchor)
 }
 
 fn holds(solver: &mut Solver<'_>, case: &CaseTest) -> bool {
