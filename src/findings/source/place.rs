@@ -550,26 +550,29 @@ impl<'p> SourceMap<'p> {
             let search = |reach| {
                 let found = trace(&self.locator, file, region, class.as_ref(), sought, reach);
                 let value = key.value.map(f64::from_bits);
-                candidates(&found, value, self.program.format, key.ordinal)
+                let own = candidates(&found, value, self.program.format, key.ordinal);
+                let origin = found.origin(&own, key.ordinal);
+                (own, origin)
             };
-            let mut found = Vec::new();
+            let (mut found, mut origin) = Default::default();
             if !key.uses_constant {
-                found = search(Reach::Line);
+                (found, origin) = search(Reach::Line);
             }
             if found.is_empty() {
-                found = search(Reach::Names);
+                (found, origin) = search(Reach::Names);
             }
             place.explained = !found.is_empty();
             match found.as_slice() {
                 [] => {}
-                [(code, origin)] => {
+                [(code, _)] => {
                     // A buffer or a call that leads there says more than the op's own name; a
                     // plain name does not.
-                    let leads = file.text().get(origin.clone()).unwrap_or("");
+                    let leads = origin.clone().and_then(|origin| file.text().get(origin));
+                    let leads = leads.unwrap_or("");
                     if leads.starts_with("self.") || leads.ends_with(')') {
-                        range = Some(origin.clone());
+                        range.clone_from(&origin);
                     }
-                    range.get_or_insert(origin.clone());
+                    range = range.or(origin);
                     set_here = Some(code.clone());
                     let words = words(code, &key.spelling);
                     place.related.push((spot_of(code, false), words.to_owned()));
@@ -585,7 +588,7 @@ impl<'p> SourceMap<'p> {
             };
             let reach = if key.uses_constant { Reach::Names } else { Reach::Line };
             let trace = trace(&self.locator, file, region, class.as_ref(), sought, reach);
-            range = trace.origin();
+            range = trace.origin(&trace.found, key.ordinal);
             if let [(code, _)] = trace.found.as_slice() {
                 place.related.push((spot_of(code, false), "runs here".to_owned()));
             }

@@ -61,6 +61,8 @@ pub enum Reach {
 pub struct Trace {
     /// Each place once, with the bytes of the expression on the first line that led to it.
     pub found: Vec<(Code, Range<usize>)>,
+    /// Every expression on the first line with what it leads to.
+    leads: Vec<(Code, Range<usize>)>,
     /// A bound was reached: there may be more.
     pub cut_short: bool,
 }
@@ -83,6 +85,7 @@ pub fn trace(
         tracer.found.clear();
         tracer.follow(file, node, &lineage, 0);
         for code in &tracer.found {
+            trace.leads.push((code.clone(), node.byte_range()));
             let known = trace.found.iter_mut().find(|(known, _)| same(known, code));
             match known {
                 None => trace.found.push((code.clone(), node.byte_range())),
@@ -114,7 +117,8 @@ pub fn trace_within(
     let lineage = class.map(|class| locator.lineage(class)).unwrap_or_default();
     tracer.visit(code, &lineage, 0);
     let found = tracer.found.into_iter().map(|found| (found, code.range.clone()));
-    let mut trace = Trace { found: found.collect(), cut_short: tracer.cut_short };
+    let mut trace =
+        Trace { found: found.collect(), leads: Vec::new(), cut_short: tracer.cut_short };
     if matches!(sought, Sought::Patterns(_)) {
         innermost(&mut trace.found);
     }
@@ -149,10 +153,36 @@ struct Tracer<'l> {
 }
 
 impl Trace {
-    /// The expression on the first line that leads to all places, if it is one.
-    pub fn origin(&self) -> Option<Range<usize>> {
-        let (_, first) = self.found.first()?;
-        self.found.iter().all(|(_, origin)| origin == first).then(|| first.clone())
+    /// The expression on the first line that leads to these places, if it is one; of several calls that
+    /// do, the one whose turn it is: each makes as many ops of a kind.
+    pub fn origin(
+        &self,
+        found: &[(Code, Range<usize>)],
+        ordinal: Option<(usize, usize)>,
+    ) -> Option<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = self
+            .leads
+            .iter()
+            .filter(|(code, _)| found.iter().any(|(own, _)| same(own, code)))
+            .map(|(_, range)| range.clone())
+            .collect();
+        ranges.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+        // `make(s)`, not `make`.
+        let mut end = 0;
+        ranges.retain(|range| {
+            let within = range.end <= end;
+            end = end.max(range.end);
+            !within
+        });
+        match (ranges.as_slice(), ordinal) {
+            ([one], _) => Some(one.clone()),
+            (several, Some((index, count))) if !several.is_empty() => {
+                let each = count / several.len();
+                let whole = each > 0 && each * several.len() == count;
+                if whole { several.get(index / each).cloned() } else { None }
+            }
+            _ => None,
+        }
     }
 }
 
@@ -538,6 +568,31 @@ class A(nn.Module):
         let files = [("main.py", text)];
         assert_eq!(reached(&files, Reach::Line), ["main.py:1:7 ← neg", "main.py:4:31 ← make(4)"]);
         assert_eq!(reached(&files, Reach::Names).len(), 3);
+    }
+
+    /// `a = rope(q), rope(k)`: the second of two ops of a kind is the second call's.
+    #[test]
+    fn of_two_calls_of_one_helper_each_has_its_turn() {
+        let text = "\
+def rope(x):
+    return torch.cat((x, x), -1)
+
+q, k = rope(q), rope(k)
+";
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("main.py"), text).unwrap();
+        let options = SourceOptions { working_folder: dir.path().into(), ..Default::default() };
+        let locator = Locator::new(options, std::path::Path::new("a.pt2"));
+        let file = locator.read(&dir.path().join("main.py")).unwrap();
+        let region = crate::findings::source::expression::regions(&file, 4).pop().unwrap();
+        let op = OpSpelling::new("", "aten.cat.default", crate::graph::Op::CONCAT);
+        let trace = trace(&locator, &file, &region, None, Sought::Op(&op), Reach::Line);
+        let origin = |ordinal| {
+            trace.origin(&trace.found, ordinal).map(|range| file.text()[range].to_owned())
+        };
+        assert_eq!(origin(Some((0, 2))).as_deref(), Some("rope(q)"));
+        assert_eq!(origin(Some((3, 4))).as_deref(), Some("rope(k)"));
+        assert_eq!((origin(Some((0, 3))), origin(None)), (None, None));
     }
 
     #[test]
