@@ -27,3 +27,17 @@ fn every_rule_has_its_page_and_no_page_is_stale() {
         assert!(pages.contains(&path), "{} is the page of no rule", path.display());
     }
 }
+
+/// `docs/rules.md` is what `anelint rules --markdown` prints.
+#[test]
+fn the_reference_is_not_stale() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rules.md");
+    let set = RuleSet::builtin();
+    let rules: Vec<_> = set.rules().iter().collect();
+    let text = docs::reference(&rules, "rules");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == text, "{} is stale: UPDATE=1 cargo test --test rule_docs", path.display());
+}

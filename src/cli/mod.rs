@@ -14,7 +14,9 @@ mod placement;
 mod plan;
 mod progress;
 mod rule_files;
+mod rule_test;
 mod rules;
+mod schema;
 mod stats;
 mod target;
 mod walk;
@@ -48,6 +50,10 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// List the rules
     Rules(rules::RulesArguments),
+    /// Try rule files on the models that they must and must not fire on
+    Test(rule_test::TestArguments),
+    /// Print a JSON schema: of rule files, or of a report
+    Schema(schema::SchemaArguments),
     /// Show where a model's ops run, in how many regions, and what to fix first
     Placement(placement::PlacementArguments),
     /// Say why one op is on the unit or off it
@@ -104,6 +110,8 @@ pub fn main() -> ExitCode {
         Command::Check(own) => check::run(own, color),
         Command::Explain(own) => explain::run(own, color),
         Command::Rules(own) => rules::run(own, color),
+        Command::Test(own) => rule_test::run(own, color),
+        Command::Schema(own) => schema::run(own),
         Command::Placement(own) => placement::run(own),
         Command::Why(own) => placement::why(own),
         Command::Diff(own) => diff::run(own),

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::{Color, Failure, rule_files};
 use crate::config::values;
 use crate::report::output;
-use crate::rules::Rule;
-use crate::target::Unit;
+use crate::rules::{Rule, docs};
+use crate::target::{Runtime, Target, Unit};
 
 /// Arguments of `rules`.
 #[derive(Debug, Args)]
@@ -17,9 +17,15 @@ pub struct RulesArguments {
     /// Only rules for these units: neural-engine, gpu, cpu
     #[arg(long, value_delimiter = ',', value_parser = values::unit, value_name = "UNIT")]
     target: Vec<Unit>,
+    /// Only rules for this runtime: core-ai, core-ml, onnxruntime
+    #[arg(long, value_parser = values::runtime, value_name = "RUNTIME")]
+    runtime: Option<Runtime>,
     /// Output format
     #[arg(long, alias = "output-format", value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// The reference as Markdown, with links to the page of each rule
+    #[arg(long, conflicts_with = "format")]
+    markdown: bool,
     /// Rule files of your own
     #[arg(long, value_name = "GLOB")]
     rules: Vec<String>,
@@ -57,11 +63,21 @@ pub fn run(arguments: RulesArguments, color: Color) -> Result<ExitCode, Failure>
         .rules()
         .iter()
         .filter(|rule| {
-            arguments.target.is_empty()
-                || arguments.target.iter().any(|unit| units(rule).contains(&unit.name()))
+            let units_asked: &[Unit] =
+                if arguments.target.is_empty() { Unit::ALL } else { &arguments.target };
+            let runtimes = match &arguments.runtime {
+                Some(runtime) => std::slice::from_ref(runtime),
+                None => Runtime::ALL,
+            };
+            units_asked.iter().any(|&unit| {
+                runtimes.iter().any(|&runtime| {
+                    rule.holds_for(&Target { unit, ..Target::default_for(runtime) })
+                })
+            })
         })
         .collect();
     let text = match arguments.format {
+        _ if arguments.markdown => docs::reference(&rules, "rules"),
         Format::Text => text(&rules, color.on_stdout()),
         Format::Json => json(&rules)?,
     };

@@ -17,8 +17,6 @@ pub struct SchemaArguments {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Of {
-    /// The config file
-    Config,
     /// A rule file
     Rule,
     /// What `check --format json` prints
@@ -29,17 +27,19 @@ enum Of {
     Stats,
     /// What `diff --format json` prints
     Diff,
+    /// What `dump --format json` prints
+    Dump,
 }
 
 /// Runs the subcommand.
 pub fn run(arguments: SchemaArguments) -> Result<ExitCode, Failure> {
     let text = match arguments.of {
-        Of::Config => include_str!("../../schemas/config.schema.json"),
         Of::Rule => include_str!("../../schemas/rule.schema.json"),
         Of::Check => include_str!("../../schemas/check.schema.json"),
         Of::Placement => include_str!("../../schemas/placement.schema.json"),
         Of::Stats => include_str!("../../schemas/stats.schema.json"),
         Of::Diff => include_str!("../../schemas/diff.schema.json"),
+        Of::Dump => include_str!("../../schemas/dump.schema.json"),
     };
     output::to_stdout(text.as_bytes())
         .map_err(|error| Failure::new(format!("cannot write: {error}")))?;

@@ -363,4 +363,108 @@ pub const FACTS: &[FactInfo] = &[
             maybe("step", Float, "the step"),
         ],
     },
+    FactInfo {
+        name: "lowering",
+        doc: "an op of an exported program for which the converter (the newest version known) has no lowering",
+        fields: &[
+            always("node", Node, "the op"),
+            always("op", Label, "its name in the file"),
+            always("missing", Label, "what has no lowering: the op, or what it decomposes into"),
+            always("direct", Bool, "whether that is the op itself"),
+            always("version", Label, "the version of coreai-torch"),
+        ],
+    },
+    FactInfo {
+        name: "squeeze",
+        doc: "an axis of a squeeze; of all axes where it names none, as torch decomposes it",
+        fields: &[
+            always("node", Node, "the squeeze"),
+            always("axis", Int, "the axis"),
+            always(
+                "length",
+                Text(&["one", "longer", "unknown"]),
+                "its extent: 1; another; known at run time only",
+            ),
+            maybe("extent", Int, "its extent"),
+        ],
+    },
+    FactInfo {
+        name: "constant-trig",
+        doc: "a sin, cos or tan of an argument that is known when the graph is made",
+        fields: &[
+            always("node", Node, "the op"),
+            always("largest", Float, "the largest absolute value of the argument"),
+            always("computed", Bool, "whether the graph computes the argument; it is a constant if not"),
+        ],
+    },
+    FactInfo {
+        name: "non-finite",
+        doc: "a constant with NaN that an op reads, or one with an infinity that an op multiplies or contracts with",
+        fields: &[
+            always("constant", Node, "the constant"),
+            always("user", Node, "the op"),
+            always("kind", Text(&["nan", "inf"]), "what it holds; NaN if both"),
+            always("count", Int, "how many elements"),
+            always("weight", Bool, "whether it is a parameter or a buffer"),
+        ],
+    },
+    FactInfo {
+        name: "state-write",
+        doc: "a write to a state",
+        fields: &[
+            always("write", Node, "the write"),
+            always("state", Node, "the state"),
+            always(
+                "begin",
+                Text(&["constant", "run-time", "shape-symbol", "none"]),
+                "where the place comes from; none: the whole state is written",
+            ),
+            maybe("earlier", Node, "the write to the same state before it"),
+            maybe("knows-earlier", Bool, "whether what it writes depends on that one"),
+        ],
+    },
+    FactInfo {
+        name: "output-twins",
+        doc: "outputs of equal type that have the names tracing gave them; one record a type",
+        fields: &[
+            always("first", Node, "the first of them"),
+            always("second", Node, "the second"),
+            always("count", Int, "how many there are"),
+            always("names", Label, "their names"),
+        ],
+    },
+    FactInfo {
+        name: "experts",
+        doc: "weights of experts that run-time indices choose from",
+        fields: &[
+            always(
+                "kind",
+                Text(&["one-op", "gathered"]),
+                "one op that gathers and multiplies; a gather, then a contraction",
+            ),
+            always("gather", Node, "the op that gathers"),
+            always("product", Node, "the op that multiplies"),
+            always("weight", Value, "the weights of all experts"),
+            always("indices", Value, "which experts"),
+            always("index-type", Text(&["u16", "i32", "u32", "i64", "other"]), "type of the indices"),
+            always("experts", Int, "how many experts there are"),
+            maybe("top-k", Int, "how many are routed to, by the last axis of the indices"),
+        ],
+    },
+    FactInfo {
+        name: "entry-name",
+        doc: "a function that is named as those of static language models are: extend_CONTEXT_QUERIES",
+        fields: &[
+            always("first", Node, "its first input"),
+            always("context", Int, "the first number"),
+            always("queries", Int, "the second"),
+            always("missing", Label, "functions that should stand beside it and do not"),
+            always("complete", Bool, "whether none is missing"),
+            always(
+                "shapes-agree",
+                Bool,
+                "whether both numbers are extents of its inputs and states",
+            ),
+        ],
+    },
 ];

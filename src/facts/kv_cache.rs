@@ -240,7 +240,7 @@ fn carried(
 }
 
 /// Where the place of a write comes from.
-fn begin_of(view: &View<'_>, write: NodeId) -> &'static str {
+pub(super) fn begin_of(view: &View<'_>, write: NodeId) -> &'static str {
     let words = view.words;
     let mut operands = [view.operand(write, words.begin), view.operand(write, words.indices)]
         .into_iter()

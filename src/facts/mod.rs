@@ -12,20 +12,28 @@ mod attention_source;
 mod axes;
 pub mod catalogue;
 mod constants;
+mod constant_trig;
 mod contraction;
 pub mod cost;
 mod dtype_islands;
 mod dynamic;
+mod entry_names;
+mod experts;
 mod fold;
 mod kv_cache;
 mod literals;
+mod lowerings;
 mod masks;
+mod non_finite;
 mod norms;
+mod output_twins;
 mod range;
 mod record;
 mod rope;
 mod rope_heads;
 mod rope_table;
+mod squeezes;
+mod state_writes;
 #[cfg(test)]
 pub(crate) mod testing;
 mod uses;
@@ -118,6 +126,14 @@ impl<'p> Facts<'p> {
             let view = self.view(function);
             match fact {
                 "arange" => aranges::records(&view),
+                "constant-trig" => constant_trig::records(&view),
+                "entry-name" => entry_names::records(&view),
+                "experts" => experts::records(&view),
+                "lowering" => lowerings::records(&view),
+                "non-finite" => non_finite::records(&view),
+                "output-twins" => output_twins::records(&view),
+                "squeeze" => squeezes::records(&view),
+                "state-write" => state_writes::records(&view),
                 "dynamic-symbol" => dynamic::records(&view),
                 "f32-island" => dtype_islands::records(&view),
                 "literal" => literals::records(&view),

@@ -90,6 +90,10 @@ pub struct ReadOptions {
 /// [`ReadError`] if the path is no model that this program knows, or the file is broken.
 pub fn read(path: &Path, options: ReadOptions) -> Result<Program, ReadError> {
     let mut program = detect::read(path, options)?;
+    if path.parent().is_some_and(bundle::is_bundle) {
+        let pair = (program.names.intern("bundle"), program.names.intern("true"));
+        program.metadata.push(pair);
+    }
     if let Some(beside) = exported_beside(path, program.format) {
         match detect::read(&beside, options) {
             Ok(source) => lend(&mut program, &source),

@@ -4,6 +4,53 @@ use std::fmt::Write;
 
 use super::Rule;
 
+/// The list of rules as a page of Markdown, by room; `folder` is where the pages of rules lie from there.
+pub fn reference(rules: &[&Rule], folder: &str) -> String {
+    let mut text = String::from(
+        "# Rules\n\nMade from the rule files by `anelint rules --markdown`. A severity may differ by target, format or \
+         place: the page of the rule, or `anelint explain ID`, says more.\n",
+    );
+    let rooms = [("ANE", "Neural Engine"), ("GPU", "GPU"), ("COM", "Common"), ("", "Others")];
+    let mut left: Vec<&Rule> = rules.to_vec();
+    for (prefix, title) in rooms {
+        let (own, others): (Vec<&Rule>, Vec<&Rule>) =
+            left.into_iter().partition(|rule| rule.id().starts_with(prefix));
+        left = others;
+        if own.is_empty() {
+            continue;
+        }
+        let _ = write!(
+            text,
+            "\n## {title}\n\n| rule | name | severity | category | for | |\n|---|---|---|---|---|---|\n"
+        );
+        for rule in own {
+            let target = &rule.raw().target;
+            let units: Vec<&str> = target.unit.iter().map(|name| name.as_str()).collect();
+            let units =
+                if units.is_empty() { "neural-engine".to_owned() } else { units.join(", ") };
+            let runtimes: Vec<&str> = target.runtime.iter().map(|name| name.as_str()).collect();
+            let runtimes = runtimes.join(", ");
+            let through =
+                if runtimes.is_empty() { String::new() } else { format!(" by {runtimes}") };
+            let off = match (rule.default_on(), rule.preview()) {
+                (false, _) => " (off unless selected)",
+                (true, true) => " (behind `--preview`)",
+                (true, false) => "",
+            };
+            let _ = writeln!(
+                text,
+                "| [{id}]({folder}/{id}.md) | {} | {} | {} | {units}{through} | {}{off} |",
+                rule.name(),
+                rule.severity(),
+                rule.category(),
+                rule.title().replace('|', "\\|"),
+                id = rule.id(),
+            );
+        }
+    }
+    text
+}
+
 /// The page of a rule.
 pub fn page(rule: &Rule) -> String {
     let mut text = format!("# {} {}\n\n{}.\n\n", rule.id(), rule.name(), rule.title());

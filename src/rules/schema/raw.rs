@@ -100,6 +100,9 @@ pub struct Rule {
     /// The check to run next on a device.
     #[serde(default)]
     pub gate: Option<String>,
+    /// Models to try the rule on, for `anelint test`.
+    #[serde(default)]
+    pub tests: Vec<RuleTest>,
     /// Whether it runs unless selected by id.
     #[serde(default)]
     pub default: Option<Switch>,
@@ -339,6 +342,24 @@ pub struct Evidence {
     /// Runtimes it speaks of; all if left out.
     #[serde(default)]
     pub runtime: Names,
+}
+
+/// A model and what the rule must find in it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RuleTest {
+    /// The model, relative to the rule file.
+    pub model: String,
+    /// The places (`model.py:12`) that findings must have, and no others; none at all if empty. At least
+    /// one finding, wherever, if left out.
+    #[serde(default)]
+    pub expect: Option<Vec<String>>,
+    /// Unit to check against; the rule's first if left out.
+    #[serde(default)]
+    pub target: Option<String>,
+    /// Runtime to check for; by the format if left out.
+    #[serde(default)]
+    pub runtime: Option<String>,
 }
 
 /// Code with the fault and without.
