@@ -25,7 +25,9 @@ import torch
 from coreai_torch import _aten_to_core, _custom_to_core, _decomp
 from torch.testing._internal.common_methods_invocations import op_db
 
-SAMPLES = 4
+SAMPLES = 2
+# Families that models on devices do not use; most of torch's samples are theirs.
+LEFT_OUT = ("linalg.", "special.", "fft.", "masked.", "signal.", "sparse", "jiterator", "cauchy", "nn.functional.ctc")
 SECONDS = 60
 STRIPPED = [
     "aten._assert_async.msg", "aten._assert_scalar.default", "aten._assert_tensor_metadata.default",
@@ -106,7 +108,7 @@ def measured():
     found = {}
     signal.signal(signal.SIGALRM, late)
     for info in op_db:
-        if torch.float32 not in info.dtypes:
+        if torch.float32 not in info.dtypes or info.name.startswith(LEFT_OUT):
             continue
         try:
             samples = list(info.sample_inputs("cpu", torch.float32, requires_grad=False))

@@ -226,12 +226,22 @@ fn judged(
     let units: Vec<Unit> = match case.unit {
         Some(unit) => vec![unit],
         // The first unit that the rule is about.
-        None => rule.raw().target.unit.iter().find_map(|u| Unit::parse(u.as_str())).into_iter().collect(),
+        None => rule
+            .raw()
+            .target
+            .unit
+            .iter()
+            .find_map(|u| Unit::parse(u.as_str()))
+            .into_iter()
+            .collect(),
     };
     let runtime = case.runtime.or_else(|| {
-        rule.raw().target.runtime.iter().find_map(|name| Runtime::parse(name.as_str())).filter(
-            |_| rule.raw().target.runtime.iter().count() == 1,
-        )
+        rule.raw()
+            .target
+            .runtime
+            .iter()
+            .find_map(|name| Runtime::parse(name.as_str()))
+            .filter(|_| rule.raw().target.runtime.iter().count() == 1)
     });
     let mut options = CheckOptions {
         runtime,
@@ -240,14 +250,17 @@ fn judged(
             preview: true,
             ..Selection::default()
         },
-        source: SourceOptions { working_folder: working_folder.clone(), ..SourceOptions::default() },
+        source: SourceOptions {
+            working_folder: working_folder.clone(),
+            ..SourceOptions::default()
+        },
         ..CheckOptions::default()
     };
     if !units.is_empty() {
         options.units = units;
     }
-    let checker = Checker::new(set, prepared, options)
-        .map_err(|error| Failure::new(format!("{error:?}")))?;
+    let checker =
+        Checker::new(set, prepared, options).map_err(|error| Failure::new(format!("{error:?}")))?;
     let shown = case.model.to_string_lossy();
     let reports = checker
         .check(&absolute(&case.model, &working_folder), &shown)
@@ -323,7 +336,8 @@ fn outcomes(promised: &[String], found: &[(String, &str)]) -> Vec<(Outcome, Stri
         match near {
             Some((at, (place, _))) => {
                 taken[at] = true;
-                outcomes.push((Outcome::Moved, format!(": promised at {wanted}, found at {place}")));
+                outcomes
+                    .push((Outcome::Moved, format!(": promised at {wanted}, found at {place}")));
             }
             None => outcomes.push((Outcome::Missed, format!(": {wanted}"))),
         }

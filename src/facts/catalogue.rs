@@ -375,26 +375,16 @@ pub const FACTS: &[FactInfo] = &[
         ],
     },
     FactInfo {
-        name: "squeeze",
-        doc: "an axis of a squeeze; of all axes where it names none, as torch decomposes it",
-        fields: &[
-            always("node", Node, "the squeeze"),
-            always("axis", Int, "the axis"),
-            always(
-                "length",
-                Text(&["one", "longer", "unknown"]),
-                "its extent: 1; another; known at run time only",
-            ),
-            maybe("extent", Int, "its extent"),
-        ],
-    },
-    FactInfo {
         name: "constant-trig",
         doc: "a sin, cos or tan of an argument that is known when the graph is made",
         fields: &[
             always("node", Node, "the op"),
             always("largest", Float, "the largest absolute value of the argument"),
-            always("computed", Bool, "whether the graph computes the argument; it is a constant if not"),
+            always(
+                "computed",
+                Bool,
+                "whether the graph computes the argument; it is a constant if not",
+            ),
         ],
     },
     FactInfo {
@@ -446,7 +436,11 @@ pub const FACTS: &[FactInfo] = &[
             always("product", Node, "the op that multiplies"),
             always("weight", Value, "the weights of all experts"),
             always("indices", Value, "which experts"),
-            always("index-type", Text(&["u16", "i32", "u32", "i64", "other"]), "type of the indices"),
+            always(
+                "index-type",
+                Text(&["u16", "i32", "u32", "i64", "other"]),
+                "type of the indices",
+            ),
             always("experts", Int, "how many experts there are"),
             maybe("top-k", Int, "how many are routed to, by the last axis of the indices"),
         ],

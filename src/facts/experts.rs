@@ -19,7 +19,10 @@ fn weights(view: &View<'_>, mut value: ValueId) -> ValueId {
         let category = view.op(node).category();
         let moves = view.is_op(node)
             && view.is_fixed(value)
-            && matches!(category, Category::Movement | Category::Transparent | Category::Conversion);
+            && matches!(
+                category,
+                Category::Movement | Category::Transparent | Category::Conversion
+            );
         match view.input(node).filter(|_| moves) {
             Some(input) => value = input,
             None => break,

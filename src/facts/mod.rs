@@ -11,8 +11,8 @@ mod attention_mask;
 mod attention_source;
 mod axes;
 pub mod catalogue;
-mod constants;
 mod constant_trig;
+mod constants;
 mod contraction;
 pub mod cost;
 mod dtype_islands;
@@ -32,7 +32,6 @@ mod record;
 mod rope;
 mod rope_heads;
 mod rope_table;
-mod squeezes;
 mod state_writes;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -132,7 +131,6 @@ impl<'p> Facts<'p> {
                 "lowering" => lowerings::records(&view),
                 "non-finite" => non_finite::records(&view),
                 "output-twins" => output_twins::records(&view),
-                "squeeze" => squeezes::records(&view),
                 "state-write" => state_writes::records(&view),
                 "dynamic-symbol" => dynamic::records(&view),
                 "f32-island" => dtype_islands::records(&view),

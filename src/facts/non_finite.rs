@@ -9,10 +9,8 @@ use crate::graph::{Category, ConstantOrigin, NodeKind, Op};
 
 /// Whether an infinite operand ruins what the op computes.
 fn ruined_by_infinity(op: Op) -> bool {
-    matches!(
-        op.category(),
-        Category::Contraction | Category::Normalization | Category::Attention
-    ) || matches!(op, Op::MUL | Op::EMBEDDING)
+    matches!(op.category(), Category::Contraction | Category::Normalization | Category::Attention)
+        || matches!(op, Op::MUL | Op::EMBEDDING)
 }
 
 /// The records of a function: one a constant and user.

@@ -195,7 +195,7 @@ class Gelus(nn.Module):
 
     def forward(self, x):
         # The keyword is there in the exported program.
-        return F.gelu(x, approximate="tanh") * 2.0  # expect[core-ml]: COM026=warning
+        return F.gelu(x, approximate="tanh") * 2.0  # expect[core-ml]: COM026=warning; mlpackage: -
 
 
 class GelusExactly(nn.Module):

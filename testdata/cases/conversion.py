@@ -157,7 +157,7 @@ class FarAngles(nn.Module):
     def forward(self, x):
         # expect-unit: gpu
         angles = torch.arange(8) * 40000.0
-        return x + angles.sin().to(x.dtype)  # expect: COM015=warning; aimodel: -
+        return x + angles.sin().to(x.dtype)  # expect: COM015=warning; aimodel: COM017=error
 
 
 class NearAngles(nn.Module):
