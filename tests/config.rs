@@ -144,3 +144,67 @@ fn a_rule_that_the_file_names_and_nobody_knows_is_shown_where_it_stands() {
     assert!(ran.err.contains("did you mean `inf-mask`?"), "{}", ran.err);
     assert!(ran.err.contains("anelint.toml:3:21"), "{}", ran.err);
 }
+
+#[test]
+fn init_writes_a_file_that_knows_the_models_and_the_script_that_makes_them() {
+    let project = Project::with(&[HELPER, LINEAR].concat());
+    project.write("export.py", "import torch\ntorch.export.save(program, path)\n");
+    let ran = project.run(&["init"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(
+        ran.err,
+        "anelint.toml: written after a look at 2 model graphs and 1 export script\n"
+    );
+    let text = project.read("anelint.toml");
+    for part in [
+        "# Model graphs found: 2 .pt2.",
+        "name = \"linear_module_list\"\ngraph = \"cases/out/linear_module_list.pt2\"\nexport = \"python export.py\"",
+        "#   export.py: saves .pt2",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    // What it has written is right.
+    let ran = project.run(&["check", "--format", "json", "--exit-zero"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.json()["inputs"].as_array().unwrap().len(), 2);
+    let again = project.run(&["init"]);
+    assert_eq!(again.code, Some(2));
+    assert!(again.err.contains("anelint.toml is there already"), "{}", again.err);
+    assert_eq!(project.run(&["init", "--stdout"]).out, text);
+}
+
+#[test]
+fn config_shows_what_is_in_force_and_who_set_it() {
+    let project = project("chip = \"m1\"\nfail-on = \"never\"\nignore = [\"ANE022\"]\n");
+    let mut command = project.command(&["config", "cases/out/a.pt2", "--ignore", "ANE017"]);
+    let ran = support::Ran::new(command.env("ANELINT_CHIP", "m2").output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let line = |key: &str| {
+        let own = ran.out.lines().find(|line| line.starts_with(&format!("{key} = ")));
+        own.unwrap_or_else(|| panic!("{}", ran.out))
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(line("chip"), "chip = \"h14\" # environment, ANELINT_CHIP");
+    assert_eq!(line("fail-on"), "fail-on = \"never\" # anelint.toml:4");
+    assert_eq!(
+        line("ignore"),
+        "ignore = [\"ANE022\",\"ANE017\"] # anelint.toml:5; command line, --ignore"
+    );
+    assert_eq!(line("runtime"), "runtime = \"by the format\" # default");
+    let ran = project.run(&["config", "--format", "json"]);
+    assert_eq!(ran.json()["file"], "anelint.toml");
+}
+
+#[test]
+fn statistics_count_the_findings_of_each_rule() {
+    let project = project("");
+    let ran = project.run(&["check", "--statistics"]);
+    assert_eq!(
+        ran.out,
+        "1  warning  TST001  any-softmax  1 model\n1  error    TST002  any-linear   1 model\n"
+    );
+    let ran = project.run(&["check", "--statistics", "--format", "json"]);
+    assert_eq!(ran.json()["statistics"][1]["findings"], 1);
+}

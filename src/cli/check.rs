@@ -26,6 +26,76 @@ use crate::report::{
 use crate::rules::Sureness;
 use crate::rules::upkeep::{STALE_BASELINE, Upkeep};
 
+/// Flags that say which rules run and how bad their findings are.
+#[derive(Debug, Args)]
+pub struct RuleArguments {
+    /// Rules to run: ids, names, categories or id prefixes [default: all that are on]
+    #[arg(long, value_delimiter = ',', value_name = "RULES", help_heading = "Rules")]
+    pub select: Vec<String>,
+    /// Rules to run besides
+    #[arg(long, value_delimiter = ',', value_name = "RULES", help_heading = "Rules")]
+    pub extend_select: Vec<String>,
+    /// Rules to leave out
+    #[arg(long, value_delimiter = ',', value_name = "RULES", help_heading = "Rules")]
+    pub ignore: Vec<String>,
+    /// Run rules that are still on trial
+    #[arg(long, help_heading = "Rules")]
+    pub preview: bool,
+    /// Rule files of your own
+    #[arg(long, value_name = "GLOB", help_heading = "Rules")]
+    pub rules: Vec<String>,
+    /// Severity of your own for rules: error, warning, advice or off
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_parser = values::severity_of,
+        value_name = "RULES=SEVERITY",
+        help_heading = "Rules"
+    )]
+    pub severity: Vec<(String, Level)>,
+    /// Most regions that a function may fall into
+    #[arg(long, value_name = "N", help_heading = "Rules")]
+    pub max_regions: Option<u32>,
+    /// Lowest sureness of a finding's evidence: official, measured, source, reported,
+    /// reverse-engineered, folklore
+    #[arg(
+        long,
+        value_parser = values::sureness,
+        value_name = "SURENESS",
+        help_heading = "Rules"
+    )]
+    pub min_sureness: Option<Sureness>,
+    /// Lowest severity that makes the exit code 1: error, warning, advice, never [default: error]
+    #[arg(long, value_parser = values::fail_on, value_name = "SEVERITY", help_heading = "Rules")]
+    pub fail_on: Option<FailOn>,
+}
+
+impl RuleArguments {
+    /// What the flags set, those of the target included.
+    pub fn settings(&self, target: &TargetArguments) -> Settings {
+        let selectors = |list: &[String], name: &'static str| -> Vec<Given<String>> {
+            let own = |value: &String| Given { value: value.clone(), origin: Origin::Flag(name) };
+            list.iter().map(own).collect()
+        };
+        Settings {
+            select: (!self.select.is_empty()).then(|| selectors(&self.select, "--select")),
+            extend_select: selectors(&self.extend_select, "--extend-select"),
+            ignore: selectors(&self.ignore, "--ignore"),
+            preview: flag(&self.preview.then_some(true), "--preview"),
+            severity: self
+                .severity
+                .iter()
+                .map(|own| Given { value: own.clone(), origin: Origin::Flag("--severity") })
+                .collect(),
+            rules: self.rules.iter().map(|glob| rule_files::flag(glob)).collect(),
+            max_regions: flag(&self.max_regions, "--max-regions"),
+            fail_on: flag(&self.fail_on, "--fail-on"),
+            min_sureness: flag(&self.min_sureness, "--min-sureness"),
+            ..target.settings()
+        }
+    }
+}
+
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
@@ -37,45 +107,8 @@ pub struct CheckArguments {
     #[command(flatten)]
     target: TargetArguments,
 
-    /// Rules to run: ids, names, categories or id prefixes [default: all that are on]
-    #[arg(long, value_delimiter = ',', value_name = "RULES", help_heading = "Rules")]
-    select: Vec<String>,
-    /// Rules to run besides
-    #[arg(long, value_delimiter = ',', value_name = "RULES", help_heading = "Rules")]
-    extend_select: Vec<String>,
-    /// Rules to leave out
-    #[arg(long, value_delimiter = ',', value_name = "RULES", help_heading = "Rules")]
-    ignore: Vec<String>,
-    /// Run rules that are still on trial
-    #[arg(long, help_heading = "Rules")]
-    preview: bool,
-    /// Rule files of your own
-    #[arg(long, value_name = "GLOB", help_heading = "Rules")]
-    rules: Vec<String>,
-    /// Severity of your own for rules: error, warning, advice or off
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_parser = values::severity_of,
-        value_name = "RULES=SEVERITY",
-        help_heading = "Rules"
-    )]
-    severity: Vec<(String, Level)>,
-    /// Most regions that a function may fall into
-    #[arg(long, value_name = "N", help_heading = "Rules")]
-    max_regions: Option<u32>,
-    /// Lowest sureness of a finding's evidence: official, measured, source, reported,
-    /// reverse-engineered, folklore
-    #[arg(
-        long,
-        value_parser = values::sureness,
-        value_name = "SURENESS",
-        help_heading = "Rules"
-    )]
-    min_sureness: Option<Sureness>,
-    /// Lowest severity that makes the exit code 1: error, warning, advice, never [default: error]
-    #[arg(long, value_parser = values::fail_on, value_name = "SEVERITY", help_heading = "Rules")]
-    fail_on: Option<FailOn>,
+    #[command(flatten)]
+    rules: RuleArguments,
     /// Exit with 0 in spite of findings
     #[arg(long, help_heading = "Rules")]
     exit_zero: bool,
@@ -111,6 +144,9 @@ pub struct CheckArguments {
         help_heading = "Output"
     )]
     output: Option<PathBuf>,
+    /// Count the findings of each rule in place of showing them
+    #[arg(long, help_heading = "Output")]
+    statistics: bool,
     /// Findings only
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     quiet: bool,
@@ -147,36 +183,14 @@ const STACK_BYTES: usize = 8 << 20;
 /// Most threads: each has a stack of its own.
 const MOST_JOBS: usize = 256;
 
-impl CheckArguments {
-    /// What the flags set.
-    fn settings(&self) -> Settings {
-        let selectors = |list: &[String], name: &'static str| -> Vec<Given<String>> {
-            let own = |value: &String| Given { value: value.clone(), origin: Origin::Flag(name) };
-            list.iter().map(own).collect()
-        };
-        Settings {
-            select: (!self.select.is_empty()).then(|| selectors(&self.select, "--select")),
-            extend_select: selectors(&self.extend_select, "--extend-select"),
-            ignore: selectors(&self.ignore, "--ignore"),
-            preview: flag(&self.preview.then_some(true), "--preview"),
-            severity: self
-                .severity
-                .iter()
-                .map(|own| Given { value: own.clone(), origin: Origin::Flag("--severity") })
-                .collect(),
-            rules: self.rules.iter().map(|glob| rule_files::flag(glob)).collect(),
-            max_regions: flag(&self.max_regions, "--max-regions"),
-            fail_on: flag(&self.fail_on, "--fail-on"),
-            min_sureness: flag(&self.min_sureness, "--min-sureness"),
-            ..self.target.settings()
-        }
-    }
-}
-
 /// Runs the subcommand.
 pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure> {
     let working_folder = working_folder()?;
-    let mut planner = Planner::new(&arguments.target, arguments.settings(), &working_folder)?;
+    let mut planner = Planner::new(
+        &arguments.target,
+        arguments.rules.settings(&arguments.target),
+        &working_folder,
+    )?;
     let found = inputs(&arguments, &planner, &working_folder)?;
     let mut plans = Vec::new();
     for input in &found.inputs {
@@ -196,8 +210,11 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
         .collect::<Result<Vec<_>, _>>()?;
     let outcomes = check_all(&checkers, &found.inputs, &arguments)?;
 
-    let mut report =
-        CheckReport { working_folder: working_folder.clone(), ..CheckReport::default() };
+    let mut report = CheckReport {
+        working_folder: working_folder.clone(),
+        statistics: arguments.statistics,
+        ..CheckReport::default()
+    };
     let mut readable = 0;
     let mut only_pointers = true;
     // Which plan each report of an input came of.
@@ -449,6 +466,7 @@ fn write(report: &CheckReport, arguments: &CheckArguments, color: Color) -> Resu
     };
     let text = TextOptions { color: colored, quiet: arguments.quiet, verbose: arguments.verbose };
     let made: io::Result<()> = match arguments.format {
+        Format::Text | Format::Concise if report.statistics => write_text(report, text, &mut bytes),
         Format::Text => write_text(report, text, &mut bytes),
         Format::Concise => write_concise(report, &mut bytes),
         Format::Json => write_json(report, &mut bytes),

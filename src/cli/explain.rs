@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::{Color, Failure, rule_files};
 use crate::report::output;
+use crate::rules::upkeep::{CATEGORY, Upkeep};
 use crate::rules::{Effect, Rule};
 
 /// Arguments of `explain`.
@@ -27,6 +28,11 @@ pub fn run(arguments: ExplainArguments, color: Color) -> Result<ExitCode, Failur
     let by_name = wanted.to_ascii_lowercase();
     let Some(rule) = set.find(wanted).or_else(|| set.find(&by_id)).or_else(|| set.find(&by_name))
     else {
+        if let Some(own) = Upkeep::find(wanted) {
+            output::to_stdout(upkeep(own).as_bytes())
+                .map_err(|error| Failure::new(format!("cannot write: {error}")))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let nearest = set.suggest(wanted);
         let failure = Failure::new(format!("no rule is called `{wanted}`"));
         return Err(match nearest {
@@ -37,6 +43,14 @@ pub fn run(arguments: ExplainArguments, color: Color) -> Result<ExitCode, Failur
     output::to_stdout(explanation(rule, color.on_stdout()).as_bytes())
         .map_err(|error| Failure::new(format!("cannot write: {error}")))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The text of what is said of suppressions and baselines themselves.
+fn upkeep(own: &Upkeep) -> String {
+    format!(
+        "{} {}: {}\n\n{}, {}\n\n{}\n\ndocs/suppressions.md\n",
+        own.id, own.name, own.title, own.severity, CATEGORY, own.why
+    )
 }
 
 /// The text of a rule.

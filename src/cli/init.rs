@@ -95,13 +95,10 @@ pub fn run(arguments: InitArguments) -> Result<ExitCode, Failure> {
 
 /// Models below a folder, relative to it.
 fn models(folder: &Path) -> Vec<PathBuf> {
-    let found = walk::find(&[folder.to_owned()], &|_| false, false);
+    let found = walk::find(&[folder.to_owned()], &|_: &Path| false, false);
     let models = found.inputs.into_iter().filter(|input| !input.doubtful);
     models
-        .map(|input| match input.path.strip_prefix(folder) {
-            Ok(own) => own.to_owned(),
-            Err(_) => input.path,
-        })
+        .map(|input| input.path.strip_prefix(folder).map(Path::to_owned).unwrap_or(input.path))
         .collect()
 }
 
@@ -112,7 +109,10 @@ fn scripts(folder: &Path) -> Vec<Script> {
         entry.file_type().is_dir()
             && entry.depth() > 0
             && (name.starts_with('.')
-                || matches!(&*name, "node_modules" | "site-packages" | "__pycache__" | "venv" | "target")
+                || matches!(
+                    &*name,
+                    "node_modules" | "site-packages" | "__pycache__" | "venv" | "target"
+                )
                 || entry.path().join("pyvenv.cfg").is_file())
     };
     let files = walkdir::WalkDir::new(folder)
@@ -133,7 +133,7 @@ fn scripts(folder: &Path) -> Vec<Script> {
             let mut does: Vec<&str> = Vec::new();
             for (_, words) in EXPORTS.iter().filter(|(call, _)| text.contains(call)) {
                 if !does.contains(words) {
-                    does.push(words);
+                    does.push(*words);
                 }
             }
             let path = entry.path().strip_prefix(folder).unwrap_or(entry.path());
@@ -181,7 +181,9 @@ fn config(models: &[PathBuf], scripts: &[Script]) -> String {
          file.\n# baseline = \"anelint-baseline.jsonl\"\n\n\
          # Paths to leave out when folders are walked.\n# exclude = [\"build/old\"]\n"
     );
-    text.push_str("# Where your Python source lies, if models are linted elsewhere than exported.\n");
+    text.push_str(
+        "# Where your Python source lies, if models are linted elsewhere than exported.\n",
+    );
     text.push_str("# [source]\n# roots = [\"src\"]\n# path-map = {\"/build/project\" = \".\"}\n\n");
     if !scripts.is_empty() {
         text.push_str("# Scripts here that export:\n");

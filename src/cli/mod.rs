@@ -10,6 +10,7 @@ mod dump;
 mod environment;
 mod explain;
 mod failure;
+mod init;
 mod placement;
 mod plan;
 mod progress;
@@ -17,6 +18,7 @@ mod rule_files;
 mod rule_test;
 mod rules;
 mod schema;
+mod settings;
 mod stats;
 mod target;
 mod walk;
@@ -52,7 +54,7 @@ enum Command {
     Rules(rules::RulesArguments),
     /// Try rule files on the models that they must and must not fire on
     Test(rule_test::TestArguments),
-    /// Print a JSON schema: of rule files, or of a report
+    /// Print a JSON schema: of rule files, of the config file, or of a report
     Schema(schema::SchemaArguments),
     /// Show where a model's ops run, in how many regions, and what to fix first
     Placement(placement::PlacementArguments),
@@ -64,6 +66,10 @@ enum Command {
     Stats(stats::StatsArguments),
     /// Print a model's canonical graph
     Dump(dump::DumpArguments),
+    /// Write a commented config file after a look at the repository
+    Init(init::InitArguments),
+    /// Show the settings in force for a model, and who set them
+    Config(settings::ConfigArguments),
 }
 
 /// When to colour.
@@ -117,6 +123,8 @@ pub fn main() -> ExitCode {
         Command::Diff(own) => diff::run(own),
         Command::Stats(own) => stats::run(own),
         Command::Dump(own) => dump::run(own),
+        Command::Init(own) => init::run(own),
+        Command::Config(own) => settings::run(own),
     };
     match outcome {
         Ok(code) => code,

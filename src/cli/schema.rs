@@ -19,6 +19,8 @@ pub struct SchemaArguments {
 enum Of {
     /// A rule file
     Rule,
+    /// The config file
+    Config,
     /// What `check --format json` prints
     Check,
     /// What `placement --format json` prints
@@ -35,6 +37,7 @@ enum Of {
 pub fn run(arguments: SchemaArguments) -> Result<ExitCode, Failure> {
     let text = match arguments.of {
         Of::Rule => include_str!("../../schemas/rule.schema.json"),
+        Of::Config => include_str!("../../schemas/config.schema.json"),
         Of::Check => include_str!("../../schemas/check.schema.json"),
         Of::Placement => include_str!("../../schemas/placement.schema.json"),
         Of::Stats => include_str!("../../schemas/stats.schema.json"),

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::model::{CheckReport, InputReport};
+use super::statistics::{RuleCount, statistics};
 use crate::findings::source::{PlaceFile, Spot, shown_path};
 use crate::findings::suppress::{By, Suppression};
 use crate::findings::{Edit, Finding};
@@ -45,6 +46,7 @@ pub fn write(report: &CheckReport, out: &mut dyn Write) -> io::Result<()> {
             .iter()
             .map(|note| Skipped { path: &note.path, message: &note.message })
             .collect(),
+        statistics: report.statistics.then(|| statistics(report)),
     };
     serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from)?;
     out.write_all(b"\n")
@@ -59,6 +61,8 @@ struct Document<'a> {
     summary: Summary,
     errors: Vec<InputError<'a>>,
     skipped: Vec<Skipped<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statistics: Option<Vec<RuleCount>>,
 }
 
 #[derive(Serialize)]

@@ -11,6 +11,8 @@ use crate::target::Target;
 pub struct CheckReport {
     /// Paths of source files are shown relative to this folder.
     pub working_folder: std::path::PathBuf,
+    /// The findings of each rule are counted, in place of showing them.
+    pub statistics: bool,
     /// Inputs that were read, each once for every target, in the order of their paths.
     pub inputs: Vec<InputReport>,
     /// Inputs that could not be read.

@@ -49,7 +49,8 @@ pub fn statistics(report: &CheckReport) -> Vec<RuleCount> {
                 count.silenced += 1;
                 continue;
             }
-            let safe = finding.fix.as_ref().map(|fix| fix.applicability) == Some(Applicability::Safe);
+            let safe =
+                finding.fix.as_ref().map(|fix| fix.applicability) == Some(Applicability::Safe);
             count.findings += 1;
             count.fixable += usize::from(safe);
             *worst = finding.severity.max(*worst);

@@ -9,6 +9,7 @@ use super::concise::place_of;
 use super::json::shown_file;
 use super::model::{CheckReport, InputReport, Summary};
 use super::snippet::Windows;
+use super::statistics::statistics_text;
 use super::verdict::{counted, findings, verdict};
 use super::{escape, os_text};
 use crate::findings::Finding;
@@ -42,6 +43,13 @@ pub fn write(report: &CheckReport, options: TextOptions, out: &mut dyn Write) ->
         for note in &report.skipped {
             writeln!(out, "{}: {}", escape::text(&note.path), escape::text(&note.message))?;
         }
+    }
+    if report.statistics {
+        out.write_all(statistics_text(report).as_bytes())?;
+        for error in &report.errors {
+            write_error(error, options, out)?;
+        }
+        return if options.quiet { Ok(()) } else { write_silenced(report, options, out) };
     }
     for input in &report.inputs {
         if !options.quiet {
