@@ -14,6 +14,7 @@ import logging
 import re
 import signal
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -101,6 +102,21 @@ def one(info, sample, given, fine, table):
         signal.signal(signal.SIGALRM, late)
 
 
+# Overloads that torch's samples do not reach, and models do.
+MORE = [
+    lambda x: x.var(-1), lambda x: x.std(-1), lambda x: torch.var_mean(x, -1), lambda x: torch.std_mean(x, -1),
+    lambda x: x % 3.0, lambda x: x.squeeze(0), lambda x: torch.nn.functional.elu(x), lambda x: x.diagonal(),
+]
+
+
+def more(fine, table):
+    for function in MORE:
+        sample = types.SimpleNamespace(input=torch.ones(1, 8), args=(), kwargs={})
+        seen = one(types.SimpleNamespace(op=function), sample, [sample.input], fine, table)
+        if seen:
+            yield seen
+
+
 def measured():
     """aten op of an exported program -> list of what each sample ended in without a lowering."""
     fine = set(lowered()) | set(kept()) | set(STRIPPED)
@@ -122,6 +138,8 @@ def measured():
             seen = one(info, sample, given, fine, table)
             if seen:
                 found.setdefault(seen[0], []).append(seen[1])
+    for op, ends in more(fine, table):
+        found.setdefault(op, []).append(ends)
     return found
 
 
@@ -147,7 +165,7 @@ def without_decomposition():
                     continue
             except RuntimeError:
                 continue  # an op of the interpreter, with no kernel at all
-            if re.search(r"backward|_copy(\.|$)|_foreach|_fused|_cudnn|miopen|mkldnn|mps|sparse|_nested|_jagged|_cslt|_sobol|quantized|fbgemm|_test|_embedding_bag|_thnn", name):
+            if re.search(r"backward|lift|_copy(\.|$)|_foreach|_fused|_cudnn|miopen|mkldnn|mps|sparse|_nested|_jagged|_cslt|_sobol|quantized|fbgemm|_test|_embedding_bag|_thnn", name):
                 continue
             names.append(name)
     return sorted(names)
