@@ -213,3 +213,28 @@ fn clean_models_have_no_mask_and_no_island_to_speak_of() {
         }
     }
 }
+
+#[test]
+fn onnx_tells_of_attention_norms_and_rotary_embeddings_what_torch_tells() {
+    let torch = read("../../models/out/llama.pt2");
+    let onnx = read("../../models/out/llama.onnx");
+    for (fact, fields) in [
+        ("attention", &["heads"][..]),
+        ("rope", &["form", "halves-of"][..]),
+        ("norm", &["kind", "axis"][..]),
+    ] {
+        let expected = words(&torch, fact, fields);
+        assert!(!expected.is_empty(), "{fact}");
+        assert_eq!(words(&onnx, fact, fields), expected, "{fact}");
+    }
+    // Two layers with a silu each; the norms' roots are written as a reciprocal of a root.
+    let composed = words(&onnx, "composed", &["kind"]);
+    assert_eq!(composed.iter().filter(|kind| *kind == "silu").count(), 2);
+    assert_eq!(composed.iter().filter(|kind| *kind == "rsqrt").count(), 5);
+}
+
+#[test]
+fn a_scaled_dot_product_of_onnx_is_attention_with_a_scale_on_each_side() {
+    each("sdpa_causal", &["onnx"], "attention", &["kind", "mask-layout"], &["decomposed matches"]);
+    each("neginf_sdpa", &["onnx"], "mask-source", &["kind"], &["neg-inf"]);
+}

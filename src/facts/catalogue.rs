@@ -315,6 +315,16 @@ pub const FACTS: &[FactInfo] = &[
         ],
     },
     FactInfo {
+        name: "composed",
+        doc: "a function that is one op elsewhere, written out: what ONNX exporters make of rsqrt, silu, softplus, mish",
+        fields: &[
+            always("kind", Text(&["rsqrt", "silu", "softplus", "mish"]), "which"),
+            always("input", Value, "what it is a function of"),
+            always("output", Value, "the result"),
+            always("nodes", Nodes, "its ops, in program order"),
+        ],
+    },
+    FactInfo {
         name: "norm",
         doc: "a layer or RMS norm that is written out in ops",
         fields: &[

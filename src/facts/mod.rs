@@ -11,6 +11,7 @@ mod attention_mask;
 mod attention_source;
 mod axes;
 pub mod catalogue;
+mod composed;
 mod constant_trig;
 mod constants;
 mod contraction;
@@ -132,6 +133,7 @@ impl<'p> Facts<'p> {
                 "non-finite" => non_finite::records(&view),
                 "output-twins" => output_twins::records(&view),
                 "state-write" => state_writes::records(&view),
+                "composed" => composed::records(&view),
                 "dynamic-symbol" => dynamic::records(&view),
                 "f32-island" => dtype_islands::records(&view),
                 "literal" => literals::records(&view),

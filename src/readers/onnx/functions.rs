@@ -17,7 +17,7 @@ use crate::readers::ReadError;
 pub(super) const DEPTH: usize = 32;
 
 /// Nodes that inlining may make in all; a small file can ask for any number of them.
-pub(super) const INLINED: usize = 1 << 20;
+pub(super) const INLINED: usize = 1 << 18;
 
 /// Opset versions by domain.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::constants::{self, Store};
 use super::functions::{Environment, Library, Opsets};
-use super::provenance::Origins;
+use super::provenance::{self, Origins};
 use super::tensor::{self, Tensor};
 use super::types::{Declared, Symbols};
 use super::values::Element;
@@ -122,10 +122,12 @@ impl<'a, 'w> Lowering<'a, 'w> {
         let graph: proto::Graph = self.wire.decode(graph, "the graph")?;
         let opset = self.program.names.intern(&opsets.text());
         let environment = Environment::of_model(opsets);
+        let ranges = provenance::ranges(&graph.metadata_props);
         let initialised = graph.initializer.len() + graph.sparse_initializer.len();
         let inputs = graph.input.len();
         self.open_frame();
         self.graph(&environment, graph)?;
+        self.symbols.limit(self.program, &ranges);
         let frame = self.frame();
         let own = frame.draft.nodes.iter().filter(|n| n.kind == NodeKind::Input).count();
         let overridden = inputs.saturating_sub(own).min(initialised);
@@ -188,8 +190,12 @@ impl<'a, 'w> Lowering<'a, 'w> {
         &mut self.frames[at]
     }
 
-    /// Reads a graph into the innermost frame.
-    fn graph(&mut self, environment: &Environment, graph: proto::Graph) -> Result<(), ReadError> {
+    /// Reads a graph into the innermost frame, and gives the types of its outputs.
+    fn graph(
+        &mut self,
+        environment: &Environment,
+        graph: proto::Graph,
+    ) -> Result<Vec<Declared>, ReadError> {
         for bytes in graph.value_info {
             let info: proto::ValueInfo = self.wire.decode(bytes, "a value's type")?;
             self.declare(environment, &info);
@@ -219,18 +225,20 @@ impl<'a, 'w> Lowering<'a, 'w> {
         }
         self.nodes(environment, graph.node)?;
         let input = self.words.input;
+        let mut types = Vec::with_capacity(graph.output.len());
         for info in &graph.output {
             let name = environment.name(&info.name);
             let Some(def) = self.resolve(&name) else {
                 return Err(self.undefined("the graph's outputs", &name));
             };
             let value = self.operand(def)?;
+            types.push(self.result(value).unwrap_or_default());
             let name = self.program.names.intern(&name);
             let mut node = DraftNode::new(NodeKind::Output, name);
             node.operands.push((input, value));
             self.frame().draft.push(node);
         }
-        Ok(())
+        Ok(types)
     }
 
     fn declare(&mut self, environment: &Environment, info: &proto::ValueInfo) {
@@ -290,7 +298,7 @@ impl<'a, 'w> Lowering<'a, 'w> {
         }
     }
 
-    /// Graphs that a node holds: functions of their own.
+    /// Graphs that a node holds: functions of their own. Gives the types of their outputs.
     ///
     /// # Errors
     /// As [`Lowering::model`].
@@ -300,7 +308,8 @@ impl<'a, 'w> Lowering<'a, 'w> {
         node: &mut DraftNode,
         graphs: Vec<(String, Bytes)>,
         shown: &str,
-    ) -> Result<(), ReadError> {
+    ) -> Result<Vec<Vec<Declared>>, ReadError> {
+        let mut outputs = Vec::with_capacity(graphs.len());
         for (word, bytes) in graphs {
             if self.frames.len() >= DEPTH {
                 let offset = self.wire.offset(&bytes);
@@ -312,7 +321,7 @@ impl<'a, 'w> Lowering<'a, 'w> {
             let graph: proto::Graph =
                 self.wire.decode(bytes, &format!("the graph `{word}` of `{shown}`"))?;
             self.open_frame();
-            self.graph(environment, graph)?;
+            outputs.push(self.graph(environment, graph)?);
             let word = word.strip_suffix("_branch").unwrap_or(&word);
             let name = self.program.names.intern(&format!("{shown}/{word}"));
             let role = FunctionRole::Branch { parent: FunctionId((first + parent) as u32) };
@@ -328,7 +337,7 @@ impl<'a, 'w> Lowering<'a, 'w> {
                 }
             }
         }
-        Ok(())
+        Ok(outputs)
     }
 
     /// What a name stands for, if anything does so far.

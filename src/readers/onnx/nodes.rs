@@ -150,13 +150,13 @@ impl Lowering<'_, '_> {
             self.argument(&mut node, spelling, position, def)?;
         }
         let graphs = self.stored_attributes(environment, &mut node, spelling, stored.attribute)?;
-        self.nested(environment, &mut node, graphs, &shown)?;
+        let bodies = self.nested(environment, &mut node, graphs, &shown)?;
         if let Some(spelling) = spelling {
             self.finish_arguments(&mut node, spelling);
         }
         let opset = environment.opsets.version(domain);
         self.settle(&mut node, &text, opset, &inputs, stored.output.len());
-        self.results(environment, &mut node, &text, &inputs, &stored.output)?;
+        self.results(environment, &mut node, &text, &inputs, &bodies, &stored.output)?;
         self.push(environment, node, &stored.output);
         Ok(())
     }
@@ -342,7 +342,7 @@ impl Lowering<'_, '_> {
     }
 
     /// What a value is: type and dims.
-    fn result(&self, value: DraftOperand) -> Option<Declared> {
+    pub(super) fn result(&self, value: DraftOperand) -> Option<Declared> {
         let frame = self.frames.last()?;
         let (_, dtype, shape, _) =
             *frame.draft.nodes.get(value.0 as usize)?.results.get(value.1 as usize)?;
@@ -427,9 +427,10 @@ impl Lowering<'_, '_> {
         node: &mut DraftNode,
         text: &str,
         inputs: &[Option<Def>],
+        bodies: &[Vec<Declared>],
         outputs: &[String],
     ) -> Result<(), ReadError> {
-        let inferred = {
+        let inferred = if bodies.is_empty() {
             let described: Vec<Option<Declared>> =
                 inputs.iter().map(|def| def.and_then(|def| self.declared(def))).collect();
             let values: Vec<Option<Vec<Element>>> =
@@ -442,6 +443,8 @@ impl Lowering<'_, '_> {
                 outputs: outputs.len(),
             };
             shapes::infer(&mut self.program.names, &site)
+        } else {
+            shapes::of_bodies(node.op, bodies)
         };
         for (at, output) in outputs.iter().enumerate() {
             let name = self.program.names.intern(&environment.name(output));
@@ -591,7 +594,7 @@ impl Lowering<'_, '_> {
             let value = self.operand(def)?;
             node.operands.push((input, value));
         }
-        self.results(environment, &mut node, "", &[], &stored.output)?;
+        self.results(environment, &mut node, "", &[], &[], &stored.output)?;
         self.push(environment, node, &stored.output);
         Ok(())
     }

@@ -106,6 +106,26 @@ impl Origins {
     }
 }
 
+/// The ranges of symbols as torch's exporter leaves them with the graph: `{s30: VR[2, 63]}`; an open end is
+/// `int_oo`.
+pub(super) fn ranges(metadata: &[Bytes]) -> Vec<(String, u64, Option<u64>)> {
+    let text = metadata
+        .iter()
+        .filter_map(|entry| proto::StringEntry::decode(entry.clone()).ok())
+        .find(|entry| entry.key.ends_with(b".range_constraints"))
+        .map(|entry| String::from_utf8_lossy(&entry.value).into_owned())
+        .unwrap_or_default();
+    text.split("],")
+        .filter_map(|part| {
+            let (name, range) = part.split_once(": VR[")?;
+            let (min, max) = range.split_once(',')?;
+            let name = name.trim_matches(['{', ' ', '\'']).to_owned();
+            let max = max.trim_matches([']', '}', ' ']).parse().ok();
+            Some((name, min.trim().parse().ok()?, max))
+        })
+        .collect()
+}
+
 /// The op that an fx node calls: `… = call_function[target=torch.ops.aten.mul.Tensor](…`.
 fn torch_op(program: &mut Program, fx: &[u8]) -> Name {
     let text = String::from_utf8_lossy(fx);
@@ -199,6 +219,16 @@ mod tests {
         assert_eq!(program.text(module.path), "fc");
         assert_eq!(program.text(module.class), "torch.nn.modules.linear.Linear");
         assert_eq!(program.text(provenance.torch_op), "aten.linear.default");
+    }
+
+    #[test]
+    fn ranges_of_symbols_are_read() {
+        let entry = proto::StringEntry {
+            key: Bytes::from_static(b"pkg.torch.export.ExportedProgram.range_constraints"),
+            value: Bytes::from_static(b"{s30: VR[2, 63], s7: VR[0, int_oo]}"),
+        };
+        let found = ranges(&[entry.encode_to_vec().into()]);
+        assert_eq!(found, [("s30".to_owned(), 2, Some(63)), ("s7".to_owned(), 0, None)]);
     }
 
     #[test]

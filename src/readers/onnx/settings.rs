@@ -128,6 +128,14 @@ pub(super) fn canonicalise(names: &mut Names, node: &mut DraftNode, site: &Site<
             s.set(name, Attr::Bool(flag));
         }
     }
+    if let Some(Attr::Int(n)) = s.get("dtype") {
+        let of = dtype(*n);
+        if of == DType::Unknown {
+            s.take("dtype");
+        } else {
+            s.set("dtype", Attr::DType(of));
+        }
+    }
     match s.node.op {
         Op::CONV | Op::CONV_TRANSPOSE => {
             let kernel = site.weight.as_ref().map(|dims| dims.iter().skip(2).copied().collect());
@@ -167,14 +175,8 @@ pub(super) fn canonicalise(names: &mut Names, node: &mut DraftNode, site: &Site<
             axes(s, "axes", site.rank());
         }
         Op::CAST | Op::BITCAST | Op::QUANTIZE | Op::ARANGE | Op::FULL => {
-            if let Some(Attr::Int(n)) = s.get("dtype") {
-                let of = dtype(*n);
-                if of == DType::Unknown {
-                    s.take("dtype");
-                } else {
-                    s.set("dtype", Attr::DType(of));
-                }
-            } else if s.node.op == Op::CAST
+            if s.node.op == Op::CAST
+                && s.get("dtype").is_none()
                 && let Some(Some(like)) = site.inputs.get(1)
             {
                 let of = like.dtype;
@@ -534,10 +536,13 @@ fn split(s: &mut Settings<'_>, site: &Site<'_>) {
     let size = s.int("axis").and_then(|axis| site.size(axis));
     let parts = site.outputs as i64;
     if let (Some(size), true) = (size, parts > 0) {
-        // The last one is smaller where the size is no multiple.
+        // The last one is smaller where the size is no multiple; too small a size has no such parts.
         let chunk = (size + parts - 1) / parts;
-        let sizes = (0..parts).map(|at| (size - at * chunk).clamp(0, chunk));
-        s.set_ints("sizes", sizes.collect::<Vec<_>>());
+        let last = size - (parts - 1) * chunk;
+        if last >= 0 {
+            let sizes = (0..parts).map(|at| if at == parts - 1 { last } else { chunk });
+            s.set_ints("sizes", sizes.collect::<Vec<_>>());
+        }
     }
 }
 

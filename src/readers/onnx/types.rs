@@ -65,6 +65,19 @@ impl Symbols {
         Dim::Symbol(id)
     }
 
+    /// Takes the ranges that the file tells of symbols.
+    pub fn limit(&self, program: &mut Program, ranges: &[(String, u64, Option<u64>)]) {
+        for (name, min, max) in ranges {
+            let symbol = self
+                .known
+                .get(name)
+                .and_then(|id| program.shapes.symbols.get_mut(id.0 as usize));
+            if let Some(symbol) = symbol {
+                (symbol.min, symbol.max) = (*min, *max);
+            }
+        }
+    }
+
     /// A type as declared. `input` names the input that it is of: a size that nobody names there is a
     /// symbol of that input.
     pub fn declared(
