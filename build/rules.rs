@@ -1,4 +1,4 @@
-//! `rules/{neural-engine,gpu,common}/*.yaml` → the built-in rules, packed, as a Rust table.
+//! `rules/{neural-engine,gpu,common,onnxruntime}/*.yaml` → the built-in rules, packed, as a Rust table.
 //!
 //! A rule is packed data and not a struct literal: a hundred literals of fifty fields each take the
 //! compiler minutes. Unpacking one takes microseconds and no YAML.
@@ -15,7 +15,7 @@ use crate::ops;
 use crate::schema::vocabulary::{OpWords, Vocabulary};
 use crate::schema::{check, load, raw};
 
-const DIRS: &[&str] = &["rules/common", "rules/gpu", "rules/neural-engine"];
+const DIRS: &[&str] = &["rules/common", "rules/gpu", "rules/neural-engine", "rules/onnxruntime"];
 
 /// All built-in rules as Rust source.
 pub fn generate() -> Result<String, String> {

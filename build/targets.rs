@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::dtype::DType;
 use crate::ops::{self, RawOp};
-use crate::target::{Generation, Runtime, Unit};
+use crate::target::{Generation, Provider, ProviderForm, Runtime, Unit};
 
 const DIR: &str = "rules/targets";
 
@@ -84,6 +84,9 @@ struct RawCondition {
     attributes: BTreeMap<String, RawAttribute>,
     chip: Option<RawChips>,
     runtime: Option<Runtime>,
+    form: Option<ProviderForm>,
+    release: Option<RawReleases>,
+    opset: Option<RawRange>,
     index_preparation: Option<bool>,
     implicit: Option<bool>,
     #[serde(default)]
@@ -142,6 +145,15 @@ struct RawAttribute {
 struct RawChips {
     from: Option<String>,
     to: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawReleases {
+    /// The first.
+    from: Option<String>,
+    /// The first that is too new.
+    before: Option<String>,
 }
 
 /// All tables as Rust source.
@@ -340,6 +352,26 @@ fn condition(raw: &RawCondition, ops: &[&RawOp], depth: u32) -> Result<TokenStre
         let runtime = variant(&runtime);
         quote! { Runtime::#runtime }
     }));
+    let form = optional(raw.form.map(|form| {
+        let form = variant(&form);
+        quote! { ProviderForm::#form }
+    }));
+    let release = match &raw.release {
+        None => quote! { None },
+        Some(releases) => {
+            let end = |text: &Option<String>, default: (u16, u16)| match text {
+                None => Ok(default),
+                Some(text) => Provider::parse(text)
+                    .map(|provider| provider.release)
+                    .ok_or_else(|| format!("`{text}` is no release such as 1.26")),
+            };
+            let (from, before) =
+                (end(&releases.from, (0, 0))?, end(&releases.before, (u16::MAX, 0))?);
+            let (a, b, c, d) = (from.0, from.1, before.0, before.1);
+            quote! { Some(((#a, #b), (#c, #d))) }
+        }
+    };
+    let opset = optional(raw.opset.as_ref().map(range).transpose()?);
     let index_preparation = flag(raw.index_preparation);
     let implicit = flag(raw.implicit);
     let any: Vec<_> =
@@ -349,6 +381,7 @@ fn condition(raw: &RawCondition, ops: &[&RawOp], depth: u32) -> Result<TokenStre
     Ok(quote! {
         Condition { dtype: #dtype, result_dtype: #result_dtype, rank: #rank, dim: #dim,
             operands: &[#operands], attributes: &[#attributes], chip: #chip, runtime: #runtime,
+            form: #form, release: #release, opset: #opset,
             index_preparation: #index_preparation, implicit: #implicit,
             any: &[#(#any),*], not: &[#(#not),*] }
     })

@@ -24,7 +24,7 @@ use crate::rules::{
     Eligible, Engine, Hit, Limits, PlacementView, Position, RuleSet, Selection, Severity, Sureness,
     UnknownSelector, Verdict,
 };
-use crate::target::{Generation, OsVersion, Runtime, Target, Unit};
+use crate::target::{Generation, OsVersion, Provider, Runtime, Target, Unit};
 
 /// Nodes walked at most to tell how many regions findings add, each a walk over its function: some
 /// hundred milliseconds. Findings beyond it say nothing of regions. Rules that ask have as much again.
@@ -54,6 +54,8 @@ pub struct CheckOptions {
     pub runtime: Option<Runtime>,
     /// The chip; the default if `None`.
     pub chip: Option<Generation>,
+    /// ONNX Runtime's provider; the default if `None`.
+    pub provider: Option<Provider>,
     /// The OS; by runtime if `None`.
     pub os: Option<OsVersion>,
     /// Which rules.
@@ -84,6 +86,7 @@ impl Default for CheckOptions {
             units: vec![Unit::NeuralEngine],
             runtime: None,
             chip: None,
+            provider: None,
             os: None,
             selection: Selection::default(),
             severities: Vec::new(),
@@ -165,6 +168,9 @@ impl<'r> Checker<'r> {
         if runtime == Runtime::CoreMl {
             target.os =
                 os_of_opset(program).or_else(|| os_of_version(program)).unwrap_or(target.os);
+        }
+        if let (Some(provider), Some(own)) = (self.options.provider, &mut target.provider) {
+            *own = provider;
         }
         if let Some(chip) = self.options.chip {
             target.chip = chip;
@@ -400,6 +406,13 @@ fn regions_added(
     Some(added)
 }
 
+/// Whether a rule speaks of what ONNX Runtime's provider takes, and not of what the unit behind it runs:
+/// it then holds for no other runtime.
+fn is_about_provider(rule: &crate::rules::Rule, target: Target) -> bool {
+    let elsewhere = |runtime| Target { runtime, ..target };
+    !rule.holds_for(&elsewhere(Runtime::CoreMl)) && !rule.holds_for(&elsewhere(Runtime::CoreAi))
+}
+
 /// Placements of all linted functions of a program, as the second phase asks for them.
 struct Placed<'p> {
     program: &'p Program,
@@ -415,6 +428,9 @@ impl<'p> Placed<'p> {
         let mut verdicts: BTreeMap<FunctionId, Vec<RuleVerdict>> = BTreeMap::new();
         for hit in hits.iter().filter(|hit| !hit.off_unit.is_empty()) {
             let Some(rule) = set.rules().get(hit.rule) else { continue };
+            if target.runtime == Runtime::OnnxRuntime && !is_about_provider(rule, target) {
+                continue;
+            }
             verdicts.entry(hit.function).or_default().push(RuleVerdict {
                 rule: rule.id().to_owned(),
                 reason: hit.message.clone(),
@@ -446,7 +462,7 @@ impl<'p> Placed<'p> {
                 let placement = self.of(id);
                 FunctionReport {
                     name: program.text(function.name).to_owned(),
-                    ops: work().count(),
+                    ops: placement.map_or_else(|| work().count(), |p| p.ops as usize),
                     unknown_ops: work()
                         .filter(|node| function.node(*node).op == Op::UNKNOWN)
                         .count(),

@@ -32,6 +32,55 @@ pub enum Runtime {
     OnnxRuntime,
 }
 
+/// The form of Core ML model that ONNX Runtime's provider makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderForm {
+    /// An ML Program: the form to ask for.
+    MlProgram,
+    /// The older neural network: the provider's default.
+    NeuralNetwork,
+}
+
+/// ONNX Runtime's Core ML execution provider: what it makes, and in which release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Provider {
+    /// What it makes.
+    pub form: ProviderForm,
+    /// Release of the runtime, major and minor.
+    pub release: (u16, u16),
+}
+
+impl Provider {
+    /// The form to ask for, and the newest release that the tables know.
+    pub const DEFAULT: Provider = Provider { form: ProviderForm::MlProgram, release: (1, 32) };
+
+    /// Reads `mlprogram`, `neuralnetwork@1.25`, `1.26`; what is left out is the default.
+    pub fn parse(text: &str) -> Option<Provider> {
+        let (form, release) = match text.split_once('@') {
+            Some((form, release)) => (Some(form), Some(release)),
+            None if text.starts_with(|c: char| c.is_ascii_digit()) => (None, Some(text)),
+            None => (Some(text), None),
+        };
+        let mut provider = Provider::DEFAULT;
+        if let Some(form) = form {
+            provider.form = ProviderForm::parse(form)?;
+        }
+        if let Some(release) = release {
+            let mut parts = release.split('.');
+            let mut number = || parts.next().and_then(|part| part.parse().ok());
+            provider.release = (number()?, number()?);
+        }
+        Some(provider)
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}.{}", self.form, self.release.0, self.release.1)
+    }
+}
+
 /// A Neural Engine generation: the only thing about a chip that rules look at.
 ///
 /// M rows follow the sources (facts §13); the phone column is by device generation and of low
@@ -74,6 +123,9 @@ pub struct Target {
     pub chip: Generation,
     /// The OS; 27 for Core AI, the one that the package's opset needs for Core ML.
     pub os: OsVersion,
+    /// With ONNX Runtime: its Core ML provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
 }
 
 macro_rules! names {
@@ -106,6 +158,10 @@ macro_rules! names {
 
 names!(Unit { NeuralEngine = "neural-engine" | "ane", Gpu = "gpu", Cpu = "cpu" });
 names!(Runtime { CoreAi = "core-ai" | "coreai", CoreMl = "core-ml" | "coreml", OnnxRuntime = "onnxruntime" | "ort" });
+names!(ProviderForm {
+    MlProgram = "mlprogram" | "ml-program",
+    NeuralNetwork = "neuralnetwork" | "neural-network",
+});
 names!(Generation {
     H13 = "h13" | "m1" | "a14",
     H14 = "h14" | "m2" | "a15",
@@ -128,6 +184,10 @@ impl Target {
             runtime,
             chip: Generation::H16,
             os: OsVersion { major, minor: 0 },
+            provider: match runtime {
+                Runtime::OnnxRuntime => Some(Provider::DEFAULT),
+                Runtime::CoreAi | Runtime::CoreMl => None,
+            },
         }
     }
 }

@@ -17,7 +17,7 @@ use anelint::check::{CheckOptions, Checker};
 use anelint::findings::PreparedRules;
 use anelint::findings::source::SourceOptions;
 use anelint::rules::RuleSet;
-use anelint::target::{Runtime, Unit};
+use anelint::target::{Provider, Runtime, Unit};
 use serde::Deserialize;
 
 /// `testdata/cases.json`.
@@ -64,13 +64,15 @@ fn every_artifact_has_the_findings_that_its_source_promises() {
             let path = testdata.join(artifact);
             for (unit, runtime) in targets(&lines) {
                 let checker =
-                    Checker::new(&set, &prepared, options(&testdata, unit, runtime)).unwrap();
+                    Checker::new(&set, &prepared, options(&testdata, unit, runtime.as_deref()))
+                        .unwrap();
                 let outcome = match checker.check(&path, artifact) {
                     Ok(mut reports) => reports.remove(0),
                     Err(error) => panic!("{artifact}: {}", error.message()),
                 };
                 looked_at += 1;
-                let expected = expectation::for_artifact(&lines, suffix, unit, runtime, &set);
+                let expected =
+                    expectation::for_artifact(&lines, suffix, unit, runtime.as_deref(), &set);
                 let problems = judge::judge(&expected, &outcome, suffix, &testdata);
                 if let Some((_, reason)) = KNOWN.iter().find(|(known, _)| known == artifact) {
                     eprintln!("known to differ: {artifact}: {reason}");
@@ -98,7 +100,7 @@ fn rules() -> RuleSet {
     }
     let mut set = RuleSet::default();
     let mut waiting = Vec::new();
-    for room in ["neural-engine", "gpu", "common"] {
+    for room in ["neural-engine", "gpu", "common", "onnxruntime"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rules").join(room);
         let mut files: Vec<PathBuf> =
             folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -118,17 +120,17 @@ fn rules() -> RuleSet {
 }
 
 /// The targets that the comments of a case speak of: the Neural Engine unless they name another unit
-/// for the whole case; and each target of `expect[…]`.
-fn targets(lines: &[expectation::Line]) -> Vec<(Unit, Option<Runtime>)> {
+/// for the whole case; and each target of `expect[…]`, a runtime by name and with its provider
+/// (`onnxruntime@1.26`).
+fn targets(lines: &[expectation::Line]) -> Vec<(Unit, Option<String>)> {
     let only = lines.iter().find_map(|line| line.unit);
     let mut targets = vec![(only.unwrap_or(Unit::NeuralEngine), None)];
     for line in lines {
         let target = match line.target.as_deref() {
             None => continue,
-            Some(name) => match (Unit::parse(name), Runtime::parse(name)) {
-                (Some(unit), _) => (unit, None),
-                (None, Some(runtime)) => (Unit::NeuralEngine, Some(runtime)),
-                (None, None) => panic!("expect[{name}] names no target"),
+            Some(name) => match Unit::parse(name) {
+                Some(unit) => (unit, None),
+                None => (Unit::NeuralEngine, Some(name.to_owned())),
             },
         };
         if !targets.contains(&target) {
@@ -138,10 +140,18 @@ fn targets(lines: &[expectation::Line]) -> Vec<(Unit, Option<Runtime>)> {
     targets
 }
 
-fn options(testdata: &Path, unit: Unit, runtime: Option<Runtime>) -> CheckOptions {
+fn options(testdata: &Path, unit: Unit, runtime: Option<&str>) -> CheckOptions {
+    let (runtime, provider) = match runtime.map(|name| name.split_once('@').unwrap_or((name, ""))) {
+        None => (None, None),
+        Some((name, provider)) => (
+            Some(Runtime::parse(name).unwrap_or_else(|| panic!("expect[{name}] names no target"))),
+            Provider::parse(provider),
+        ),
+    };
     CheckOptions {
         units: vec![unit],
         runtime,
+        provider,
         source: SourceOptions {
             working_folder: PathBuf::from(testdata),
             ..SourceOptions::default()

@@ -220,7 +220,7 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
 fn the_built_in_rules_fit_the_schema_and_point_at_it() {
     let schema = schema();
     let mut seen = 0;
-    for room in ["neural-engine", "gpu", "common"] {
+    for room in ["neural-engine", "gpu", "common", "onnxruntime"] {
         for entry in std::fs::read_dir(root().join("rules").join(room)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_none_or(|extension| extension != "yaml") {

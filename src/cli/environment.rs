@@ -42,6 +42,7 @@ pub fn settings() -> Result<Settings, Failure> {
         target: one("ANELINT_TARGET", text("ANELINT_TARGET")?, |text| list(text, values::unit))?,
         runtime: one("ANELINT_RUNTIME", text("ANELINT_RUNTIME")?, values::runtime)?,
         chip: one("ANELINT_CHIP", text("ANELINT_CHIP")?, values::chip)?,
+        provider: one("ANELINT_PROVIDER", text("ANELINT_PROVIDER")?, values::provider)?,
         os: one("ANELINT_OS", text("ANELINT_OS")?, values::os)?,
         select: selectors("ANELINT_SELECT")?,
         ignore: selectors("ANELINT_IGNORE")?.unwrap_or_default(),

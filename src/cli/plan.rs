@@ -95,6 +95,7 @@ impl<'a> Planner<'a> {
             units: in_force.units(),
             runtime: settings.runtime.as_ref().map(|given| given.value),
             chip: settings.chip.as_ref().map(|given| given.value),
+            provider: settings.provider.as_ref().map(|given| given.value),
             os: settings.os.as_ref().map(|given| given.value),
             selection: in_force.selection(),
             severities: settings.severity.iter().map(|given| given.value.clone()).collect(),

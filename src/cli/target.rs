@@ -9,7 +9,7 @@ use crate::check::absolute;
 use crate::config::{Finder, Given, Origin, Settings, values};
 use crate::findings::source::SourceOptions;
 use crate::readers::ReadOptions;
-use crate::target::{Generation, OsVersion, Runtime, Unit};
+use crate::target::{Generation, OsVersion, Provider, Runtime, Unit};
 
 /// What to check against, and where the source lies.
 #[derive(Debug, Clone, Args)]
@@ -29,6 +29,10 @@ pub struct TargetArguments {
     /// Chip (m1…m6, a14…a19) or Neural Engine generation (h13…h18) [default: h16, as in M4]
     #[arg(long, value_parser = values::chip, value_name = "CHIP", help_heading = "Target")]
     pub chip: Option<Generation>,
+    /// ONNX Runtime's Core ML provider: form, release or both (neuralnetwork, 1.26, mlprogram@1.26)
+    /// [default: mlprogram@1.32]
+    #[arg(long, value_parser = values::provider, value_name = "PROVIDER", help_heading = "Target")]
+    pub provider: Option<Provider>,
     /// OS version (27, 18.2, ios18, macos15) [default: 27 for core-ai, by the opset for core-ml]
     #[arg(long, value_parser = values::os, value_name = "VERSION", help_heading = "Target")]
     pub os: Option<OsVersion>,
@@ -69,6 +73,7 @@ impl TargetArguments {
             target: flag(&target, "--target"),
             runtime: flag(&self.runtime, "--runtime"),
             chip: flag(&self.chip, "--chip"),
+            provider: flag(&self.provider, "--provider"),
             os: flag(&self.os, "--os"),
             ..Settings::default()
         }

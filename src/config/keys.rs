@@ -33,6 +33,8 @@ pub enum Kind {
     Chip,
     /// An OS version.
     Os,
+    /// A form of ONNX Runtime's provider, a release, or both.
+    Provider,
     /// A severity, or `never`.
     FailOn,
     /// A sureness.
@@ -165,6 +167,13 @@ macro_rules! with_settings {
                 r#""a17""#,
                 ["--chip", "ANELINT_CHIP"],
                 "Chip (m1…m6, a14…a19) or Neural Engine generation (h13…h18).",
+            ),
+            key(
+                "provider",
+                Kind::Provider,
+                r#""mlprogram@1.26""#,
+                ["--provider", "ANELINT_PROVIDER"],
+                "ONNX Runtime's Core ML provider: mlprogram or neuralnetwork, a release, or both.",
             ),
             key(
                 "os",

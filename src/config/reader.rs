@@ -287,6 +287,12 @@ impl Reader {
             target,
             runtime: self.word(table, "runtime", "a runtime", values::runtime),
             chip: self.word(table, "chip", "a chip such as \"m4\" or \"a17\"", values::chip),
+            provider: self.word(
+                table,
+                "provider",
+                "a provider such as \"mlprogram@1.26\"",
+                values::provider,
+            ),
             os: self.os(table),
             select: self.selectors(table, "select"),
             extend_select: self.selectors(table, "extend-select").unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{FailOn, File, Given, Level};
 use crate::rules::{Selection, Severity, Sureness};
-use crate::target::{Generation, OsVersion, Runtime, Unit};
+use crate::target::{Generation, OsVersion, Provider, Runtime, Unit};
 
 /// A glob of rule files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +26,8 @@ pub struct Settings {
     pub runtime: Option<Given<Runtime>>,
     /// The chip's generation.
     pub chip: Option<Given<Generation>>,
+    /// ONNX Runtime's Core ML provider.
+    pub provider: Option<Given<Provider>>,
     /// The OS.
     pub os: Option<Given<OsVersion>>,
     /// Rules to run; starts afresh, without the `ignore` of the layers below.
@@ -70,6 +72,7 @@ impl Settings {
         over(&mut self.target, &upper.target);
         over(&mut self.runtime, &upper.runtime);
         over(&mut self.chip, &upper.chip);
+        over(&mut self.provider, &upper.provider);
         over(&mut self.os, &upper.os);
         over(&mut self.preview, &upper.preview);
         over(&mut self.max_regions, &upper.max_regions);

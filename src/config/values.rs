@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::rules::schema::problem::hint;
 use crate::rules::{Category, Severity, Sureness};
-use crate::target::{Generation, OsVersion, Runtime, Unit};
+use crate::target::{Generation, OsVersion, Provider, Runtime, Unit};
 
 /// The lowest severity that makes the exit code 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +115,14 @@ pub fn runtime(text: &str) -> Result<Runtime, String> {
 pub fn chip(text: &str) -> Result<Generation, String> {
     Generation::parse(text).ok_or_else(|| {
         "expected a chip (m1…m6, a14…a19) or a Neural Engine generation (h13…h18)".to_owned()
+    })
+}
+
+/// `neuralnetwork`, `1.26`, `mlprogram@1.26`.
+pub fn provider(text: &str) -> Result<Provider, String> {
+    Provider::parse(text).ok_or_else(|| {
+        "expected mlprogram or neuralnetwork, a release such as 1.26, or both as in mlprogram@1.26"
+            .to_owned()
     })
 }
 

@@ -94,6 +94,27 @@ impl<'p> Ground<'p> {
         {
             return None;
         }
+        if condition
+            .form
+            .is_some_and(|form| self.target.provider.is_none_or(|provider| provider.form != form))
+        {
+            return None;
+        }
+        if let Some((from, before)) = condition.release
+            && !self
+                .target
+                .provider
+                .is_some_and(|provider| (from..before).contains(&provider.release))
+        {
+            return None;
+        }
+        if let Some(range) = &condition.opset {
+            let opset = self.program.text(self.function.opset);
+            let version: f64 = opset.strip_prefix("opset")?.parse().ok()?;
+            if !range.holds(version) {
+                return None;
+            }
+        }
         for (name, test) in condition.operands {
             if !self.operand_holds(id, name, test, &mut witness) {
                 return None;

@@ -14,6 +14,7 @@ mod edge;
 mod eligibility;
 mod estimate;
 mod groups;
+mod partitions;
 mod runs;
 mod segmenter;
 mod summary;
@@ -31,6 +32,7 @@ use crate::facts::{cost, is_constant};
 use crate::graph::{Function, FunctionId, NodeId, NodeKind, Program, ValueId};
 use crate::target::{Runtime, Target, Unit};
 use edge::Edges;
+use partitions::Partitions;
 use runs::{Colour, NO_RUN};
 use segmenter::Path;
 
@@ -183,6 +185,7 @@ pub struct Placement {
     pub unknown: u32,
     colours: Vec<Colour>,
     path: Option<Path>,
+    partitions: Option<Partitions>,
 }
 
 impl Placement {
@@ -207,6 +210,9 @@ impl Placement {
         if let Some(path) = &self.path {
             return now.saturating_sub(path.without(nodes).count(&|_| false));
         }
+        if let Some(partitions) = &self.partitions {
+            return now.saturating_sub(partitions.without(nodes));
+        }
         let mut colours = self.colours.clone();
         for node in nodes {
             if let Some(colour @ Colour::Off(_)) = colours.get_mut(node.0 as usize) {
@@ -225,13 +231,17 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
     let judged = eligibility::judge(program, function, &request.target, &edges, request.rules);
     let (mut groups, group_of) = groups::group(program, function, &judged, request.line_of);
     let eligibility::Judged { verdicts, reasons, .. } = judged;
+    let by_provider = is_by_provider(&request.target);
+    let works = |id: NodeId| {
+        if by_provider { partitions::is_node(function.node(id)) } else { function.is_work(id) }
+    };
     let colours: Vec<Colour> = function
         .nodes()
         .map(|(id, node)| {
             let at = id.0 as usize;
             match verdicts[at].eligible {
                 _ if is_constant(node) || node.kind == NodeKind::Output => Colour::Absent,
-                _ if edges.at_edge(id) || !function.is_work(id) => Colour::Neutral,
+                _ if (edges.at_edge(id) && !by_provider) || !works(id) => Colour::Neutral,
                 Some(true) => Colour::On,
                 Some(false) => Colour::Off(group_of[at]),
                 None => Colour::Neutral,
@@ -242,6 +252,8 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
     let layout =
         if request.target.unit == Unit::NeuralEngine && request.target.runtime == Runtime::CoreMl {
             Layout::by_path(program, function, &verdicts, &group_of)
+        } else if by_provider {
+            Layout::by_partition(function, &verdicts, &colours)
         } else {
             Layout::by_order(function, &verdicts, &colours)
         };
@@ -262,11 +274,12 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
         unknown: 0,
         colours,
         path: None,
+        partitions: None,
     };
     for node in function.node_ids() {
         let at = node.0 as usize;
         let verdict = verdicts[at];
-        let work = function.is_work(node);
+        let work = works(node);
         let region = layout.region[at];
         placement.nodes.push(NodePlacement {
             verdict,
@@ -275,7 +288,7 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
             region,
             on_before: before[at],
             on_after: after[at],
-            at_edge: edges.at_edge(node),
+            at_edge: edges.at_edge(node) && !by_provider,
         });
         if work {
             placement.ops += 1;
@@ -311,13 +324,18 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
     }
     cuts::fill(program, function, &layout.gap, &group_of, &mut placement);
     let regions = placement.regions.len() as u32;
-    let ranking = match &layout.path {
-        Some(path) => {
+    let ranking = match (&layout.path, &layout.partitions) {
+        (None, Some(partitions)) => {
+            let mut count = |gone: &dyn Fn(u32) -> bool| partitions.count(gone);
+            what_if::added(&mut count, partitions.size(), &mut groups, regions);
+            what_if::rank(&mut count, partitions.size(), &groups, regions)
+        }
+        (Some(path), _) => {
             let mut count = |gone: &dyn Fn(u32) -> bool| path.count(gone);
             what_if::added(&mut count, path.len(), &mut groups, regions);
             what_if::rank(&mut count, path.len(), &groups, regions)
         }
-        None => {
+        (None, None) => {
             let contracted = runs::Contracted::of(function, &placement.colours);
             let mut scratch = Vec::new();
             let mut count =
@@ -330,7 +348,13 @@ pub fn place(program: &Program, id: FunctionId, request: &Request<'_>) -> Placem
     placement.what_if_skipped = ranking.skipped;
     placement.groups = groups;
     placement.path = layout.path;
+    placement.partitions = layout.partitions;
     placement
+}
+
+/// Whether an execution provider of ONNX Runtime decides what runs where.
+fn is_by_provider(target: &Target) -> bool {
+    target.unit == Unit::NeuralEngine && target.runtime == Runtime::OnnxRuntime
 }
 
 /// Where a way of choosing put the nodes, by node id.
@@ -341,6 +365,7 @@ struct Layout {
     /// The region that the gap an op lies in follows.
     gap: Vec<Option<u32>>,
     path: Option<Path>,
+    partitions: Option<Partitions>,
 }
 
 impl Layout {
@@ -351,6 +376,7 @@ impl Layout {
             region: vec![None; len],
             gap: vec![None; len],
             path: None,
+            partitions: None,
         }
     }
 
@@ -380,6 +406,20 @@ impl Layout {
                 layout.gap[at] = Some(nearest);
             }
         }
+        layout
+    }
+
+    /// As ONNX Runtime partitions for a provider.
+    fn by_partition(function: &Function, verdicts: &[Verdict], colours: &[Colour]) -> Layout {
+        let partitions = Partitions::of(function, colours);
+        let mut layout = Layout::empty(function.len());
+        for put in partitions.assign() {
+            let at = put.node.0 as usize;
+            layout.predicted[at] = verdicts[at].eligible;
+            layout.region[at] = put.partition;
+            layout.gap[at] = put.after;
+        }
+        layout.partitions = Some(partitions);
         layout
     }
 

@@ -5,7 +5,7 @@
 //! holds answers. An op that no row answers is `unknown`.
 
 use crate::graph::{DType, Op};
-use crate::target::{Generation, Runtime, Target, Unit};
+use crate::target::{Generation, ProviderForm, Runtime, Target, Unit};
 
 /// What a unit runs under some runtimes.
 #[derive(Debug)]
@@ -51,6 +51,12 @@ pub(crate) struct Condition {
     /// First and last Neural Engine generation.
     pub(crate) chip: Option<(Generation, Generation)>,
     pub(crate) runtime: Option<Runtime>,
+    /// What ONNX Runtime's provider makes.
+    pub(crate) form: Option<ProviderForm>,
+    /// First release of ONNX Runtime, and the first that it no longer holds for.
+    pub(crate) release: Option<((u16, u16), (u16, u16))>,
+    /// Version of the default opset.
+    pub(crate) opset: Option<Range>,
     /// Whether the op prepares run-time indices: all it makes is whole numbers or truth values that
     /// reach an index operand through such ops only.
     pub(crate) index_preparation: Option<bool>,

@@ -10,7 +10,7 @@ use super::json::shown_file;
 use super::model::{CheckReport, InputReport, Summary};
 use super::snippet::Windows;
 use super::statistics::statistics_text;
-use super::verdict::{counted, findings, verdict};
+use super::verdict::{Words, counted, findings, verdict};
 use super::{escape, os_text};
 use crate::findings::Finding;
 use crate::findings::python::Span;
@@ -155,8 +155,15 @@ fn write_verdicts(
     if !input.producer.is_empty() {
         about.push(escape::text(&input.producer).into_owned());
     }
-    let target =
-        format!("{} {}, {}, OS {}", target.unit, target.chip, target.runtime, os_text(target.os));
+    let words = Words::of(target);
+    let provider = target.provider.map(|p| format!(" ({p})")).unwrap_or_default();
+    let target = format!(
+        "{} {}, {}{provider}, OS {}",
+        target.unit,
+        target.chip,
+        target.runtime,
+        os_text(target.os)
+    );
     writeln!(
         out,
         "{}{}{} {}({} → {target}){}",
@@ -174,7 +181,7 @@ fn write_verdicts(
         if function.nested && summary == Summary::default() && !options.verbose {
             continue;
         }
-        writeln!(out, "  {}: {}", escape::text(&function.name), verdict(function, summary))?;
+        writeln!(out, "  {}: {}", escape::text(&function.name), verdict(function, summary, words))?;
     }
     let outside = || input.findings.iter().filter(|f| f.functions.is_empty());
     let is_upkeep = |f: &&Finding| f.category == Category::Upkeep;

@@ -268,7 +268,7 @@ mod tests {
             };
             assert_eq!(plans(rule), plans(loaded), "{}", rule.id());
         }
-        let files = ["neural-engine", "gpu", "common"].map(|dir| {
+        let files = ["neural-engine", "gpu", "common", "onnxruntime"].map(|dir| {
             let entries = std::fs::read_dir(Path::new("rules").join(dir)).unwrap();
             entries
                 .filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|e| e == "yaml"))

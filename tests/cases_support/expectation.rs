@@ -176,7 +176,7 @@ pub fn for_artifact(
     lines: &[Line],
     suffix: &str,
     unit: Unit,
-    runtime: Option<Runtime>,
+    runtime: Option<&str>,
     set: &RuleSet,
 ) -> Vec<Expected> {
     let formats: &[&str] = match suffix {
@@ -186,7 +186,7 @@ pub fn for_artifact(
         other => &[other],
     };
     let name = match runtime {
-        Some(runtime) => runtime.name(),
+        Some(runtime) => runtime,
         None => unit.name(),
     };
     let for_whole_case = lines.iter().any(|line| line.unit == Some(unit));
@@ -240,7 +240,7 @@ fn whole_function(
     lines: &[Line],
     suffix: &str,
     unit: Unit,
-    runtime: Option<Runtime>,
+    runtime: Option<&str>,
 ) -> Option<Expected> {
     let first = lines.first()?;
     let item = Item {

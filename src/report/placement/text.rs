@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::confirm::confirmed_text;
 use super::super::json::location;
-use super::super::verdict::counted;
+use super::super::verdict::{Words, counted};
 use super::super::{escape, os_text};
 use super::{PlacementReport, amount, by_cost};
 use crate::graph::{Function, FunctionId, NodeId};
@@ -45,6 +45,7 @@ fn function_text(
     let function = report.program.function(id);
     let name = escape::text(report.program.text(function.name)).into_owned();
     let percent = (u64::from(placement.eligible) * 100).checked_div(u64::from(placement.ops));
+    let words = Words::of(&report.target);
     let _ = write!(text, "\n{name}: ");
     let Some(percent) = percent else {
         let _ = writeln!(text, "no ops");
@@ -52,15 +53,17 @@ fn function_text(
     };
     let _ = write!(
         text,
-        "{percent} % of {} eligible · {}",
+        "{percent} % of {} {} · {}",
         counted(placement.ops as usize, "op"),
-        counted(placement.regions.len(), "region")
+        words.eligible,
+        counted(placement.regions.len(), words.region)
     );
     if placement.unknown > 0 {
         let _ = write!(text, ", {} unknown", counted(placement.unknown as usize, "op"));
     }
     if placement.regions_program_order as usize != placement.regions.len()
         && !by_cost(report.target)
+        && words.region == "region"
     {
         let _ = write!(text, " ({} in program order)", placement.regions_program_order);
     }
