@@ -221,7 +221,7 @@ def compress(model, kind, args):
     else:
         from coreai_opt.quantization import Quantizer, QuantizerConfig as Config
         tool = Quantizer(model, Config())
-    model = tool.prepare(args) if kind != "palettized" else tool.prepare()
+    model = tool.prepare(args)
     return tool.finalize()
 
 
