@@ -107,7 +107,10 @@ const BY_FORMAT: &[(&str, &str)] = &[
         "an exported program has one function and no name that a runtime reads: assets only",
     ),
     ("COM013", "an exported program has no producer that a runtime minds: assets only"),
-    ("COM025", "an exported program has one function and no name that a runtime reads: assets only"),
+    (
+        "COM025",
+        "an exported program has one function and no name that a runtime reads: assets only",
+    ),
     ("COM028", "names of outputs are given when a program is converted: assets only"),
     ("GPU021", "an exported program is one function: a ladder of them is seen in an asset"),
 ];
