@@ -19,6 +19,7 @@ pub mod config;
 pub mod diff;
 pub mod facts;
 pub mod findings;
+pub mod fixes;
 pub mod graph;
 pub mod placement;
 pub mod readers;

@@ -29,7 +29,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 FORMATS = ["pt2", "decomp", "strict", "aimodel", "release", "mlpackage", "onnx"]
 STORED_UP_TO = 16_000  # torch stores members; larger archives are deflated here, to keep the folder small
-ROOMS = ["cases", "models", "mutations"]
+ROOMS = ["cases", "models", "mutations", "fixes"]
 # Recorded in .aimodel debug info, hence neutral and the same for everybody.
 STAGE = Path(os.environ.get("ANELINT_STAGE", "/srv/anelint"))
 
@@ -70,18 +70,22 @@ def stage(room):
 
 # ---- sample inputs -------------------------------------------------------------------------------
 
-SPEC = re.compile(r"^(f32|f16|f|i64|i32|bool|tri)\[([\d,]*)\](?:<(\d+))?(?:=(-?\d+))?(?: (channels_last))?$")
+SPEC = re.compile(r"^(f32|f16|f|i64|i32|bool|tri|bits)\[([\d,]*)\](?:<(\d+))?(?:=(-?\d+))?(?: (channels_last))?$")
 
 
 def tensor(spec, half):
     """`f[1,4]` is a float of the model's precision, `f32[…]` one that stays, `i64[1,8]<97` indices
-    below 97, `i64[1]=3` a constant, `bool[…]` random, `tri[…]` a lower triangle of true."""
+    below 97, `i64[1]=3` a constant, `bool[…]` random, `bits[…]` the same as numbers, `tri[…]` a lower
+    triangle of true."""
     import torch
 
     kind, dims, below, value, channels_last = SPEC.match(spec).groups()
     dims = [int(d) for d in dims.split(",") if d]
     if kind == "bool":
         return torch.rand(dims) > 0.3
+    if kind == "bits":
+        made = (torch.rand(dims) > 0.3).float()
+        return made.half() if half else made
     if kind == "tri":
         return torch.ones(dims).tril().bool()
     if kind in ("i64", "i32"):
@@ -369,6 +373,9 @@ def main():
     import torch
 
     torch.set_num_threads(1)
+    if not (arguments.list or arguments.index_only):
+        # What an export imports when it first runs would be imported by every process anew.
+        torch.export.export(torch.nn.ReLU(), (torch.zeros(1),), strict=False).run_decompositions({})
     room, out = arguments.room, HERE / arguments.room / "out"
     out.mkdir(parents=True, exist_ok=True)
     index_file = HERE / f"{room}.json"

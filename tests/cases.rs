@@ -9,6 +9,8 @@
 mod expectation;
 #[path = "cases_support/judge.rs"]
 mod judge;
+#[path = "support/rule_files.rs"]
+mod rule_files;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,7 +51,7 @@ fn every_artifact_has_the_findings_that_its_source_promises() {
         serde_json::from_str(&std::fs::read_to_string(testdata.join("cases.json")).unwrap())
             .unwrap();
     let wanted = std::env::var("CASE").unwrap_or_default();
-    let set = rules();
+    let set = rule_files::rules();
     let prepared = PreparedRules::new(&set).unwrap();
     let mut looked_at = 0;
     let mut report = String::new();
@@ -91,32 +93,6 @@ fn every_artifact_has_the_findings_that_its_source_promises() {
     }
     assert!(looked_at > 0 || !wanted.is_empty(), "no artifact was looked at");
     assert!(wrong == 0, "{wrong} of {looked_at} artifacts differ from their source:\n{report}");
-}
-
-/// The built-in rules; with `RULES=files` the same read anew, to try a change of a rule without a build.
-fn rules() -> RuleSet {
-    if std::env::var("RULES").is_err() {
-        return RuleSet::builtin();
-    }
-    let mut set = RuleSet::default();
-    let mut waiting = Vec::new();
-    for room in ["neural-engine", "gpu", "common", "onnxruntime"] {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rules").join(room);
-        let mut files: Vec<PathBuf> =
-            folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
-        files.sort();
-        waiting.extend(files);
-    }
-    // A rule that stands over another can be loaded when that one is there.
-    while !waiting.is_empty() {
-        let before = waiting.len();
-        waiting.retain(|file| set.load_file(file).is_err());
-        if waiting.len() == before {
-            panic!("{}", set.load_file(&waiting[0]).unwrap_err());
-        }
-    }
-    set
 }
 
 /// The targets that the comments of a case speak of: the Neural Engine unless they name another unit

@@ -29,6 +29,10 @@ fn of_type(ty: &str) -> Value {
     if let Some(inner) = inside("Vec<") {
         return json!({"type": "array", "items": of_type(inner)});
     }
+    if let Some(inner) = inside("OneOrMany<") {
+        let one = of_type(inner);
+        return json!({"anyOf": [one, {"type": "array", "items": one}]});
+    }
     if let Some(inner) = inside("Map<") {
         return json!({"type": "object", "additionalProperties": of_type(inner)});
     }

@@ -14,9 +14,10 @@ use super::plan::{Plan, Planner};
 use super::progress::Progress;
 use super::target::{TargetArguments, flag, working_folder};
 use super::walk::{self, Found, Input};
-use super::{Color, Failure, rule_files};
+use super::{Color, Failure, fix, rule_files};
 use crate::check::{CheckError, Checker, absolute};
 use crate::config::{FailOn, Given, Level, Origin, PathGlobs, Settings, values};
+use crate::findings::Finding;
 use crate::findings::suppress::{Judge, Judged};
 use crate::readers::ReadErrorKind;
 use crate::report::{
@@ -122,6 +123,9 @@ pub struct CheckArguments {
     /// Take away entries of the baseline that no longer occur
     #[arg(long, help_heading = "Baseline")]
     prune_baseline: bool,
+
+    #[command(flatten)]
+    fixes: fix::FixArguments,
 
     /// Output format
     #[arg(
@@ -246,7 +250,6 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
     let run = Run { plans: &plans, checkers: &checkers, plan_of: &plan_of, planner: &planner };
     let written = run.baselines(&mut report, &arguments)?;
     run.upkeep(&mut report);
-    let failing = run.failing(&report);
     for (path, message) in found.unreadable {
         report.errors.push(InputError { path: shown(&path), message, offset: None });
     }
@@ -257,6 +260,13 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
     }
     report.errors.sort_by(|a, b| a.path.cmp(&b.path));
 
+    let folders =
+        fix::folders(&report.working_folder, plans.iter().map(|plan| &plan.options.source));
+    if let Some(code) = fix::run(&mut report, &arguments.fixes, folders, |_| true)? {
+        return Ok(code);
+    }
+    // By what remains: a finding that was mended is none.
+    let failing = run.failing(&report);
     write(&report, &arguments, color)?;
     if !arguments.quiet {
         written.iter().for_each(|words| output::to_stderr(&format!("{words}\n")));
@@ -362,7 +372,8 @@ impl Run<'_> {
             let fail_on = self.plans.get(*at).map(|plan| plan.in_force.fail_on());
             match fail_on {
                 Some(FailOn::Severity(least)) => {
-                    input.findings.iter().any(|finding| finding.severity >= least)
+                    let open = |finding: &&Finding| !finding.fixed;
+                    input.findings.iter().filter(open).any(|finding| finding.severity >= least)
                 }
                 Some(FailOn::Never) | None => false,
             }

@@ -10,6 +10,7 @@ mod dump;
 mod environment;
 mod explain;
 mod failure;
+mod fix;
 mod init;
 mod placement;
 mod plan;

@@ -49,6 +49,10 @@ pub struct Finding {
     pub notes: Vec<String>,
     /// How to mend it.
     pub fix: Option<Fix>,
+    /// Files that a fix would edit and must not, with the reason.
+    pub unfixable: Option<(PlaceFile, &'static str)>,
+    /// The fix has been applied: an export anew will tell.
+    pub fixed: bool,
     /// Stable name of the finding.
     pub fingerprint: String,
     /// Regions that there would be fewer without it, where the rule is off-unit.
@@ -60,12 +64,17 @@ pub struct Finding {
 }
 
 /// A rewrite.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Fix {
     /// How far it may be trusted.
     pub applicability: Applicability,
     /// The edits; they lie inside the location or a related place.
     pub edits: Vec<Edit>,
+    /// What the edit does not do, or what to know of it; for one that is only shown, the words.
+    pub note: String,
+    /// Which of the rule's rewrites it is, and which of that one's snippets; for the project's own
+    /// tests. `None` for one that no rule file holds.
+    pub origin: Option<(usize, usize)>,
 }
 
 /// One edit.

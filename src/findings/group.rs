@@ -7,18 +7,20 @@ use indexmap::IndexMap;
 
 use super::finding::Finding;
 use super::fingerprint::Identity;
-use super::fix::{PreparedFix, fix};
+use super::fix::{self, PreparedFix};
 use super::modules::{compress, index_free};
 use super::python::{Pattern, PatternError, PythonFile};
-use super::source::{FrameNote, Place, SourceMap, SourceOptions, SourceRule, short_library_path};
+use super::source::{
+    FrameNote, Place, PlaceFile, SourceMap, SourceOptions, SourceRule, short_library_path,
+};
 use crate::graph::{FunctionId, NodeId, NodeKind, Program};
-use crate::rules::{Hit, Per, RuleSet};
+use crate::rules::{Binding, Hit, Per, RuleSet};
 use crate::target::Target;
 
 /// The Python side of a rule set, compiled once.
 #[derive(Debug, Default)]
 pub struct PreparedRules {
-    rules: Vec<(SourceRule, Option<PreparedFix>)>,
+    rules: Vec<(SourceRule, Vec<PreparedFix>)>,
 }
 
 impl PreparedRules {
@@ -36,17 +38,13 @@ impl PreparedRules {
                 .map(|source| Pattern::parse(source))
                 .collect::<Result<_, _>>()
                 .map_err(fail)?;
-            let fix = match rule.fix() {
-                // Words only: nothing to look for.
-                Some(("", _, _)) => None,
-                Some((replace, with, applicability)) => Some(PreparedFix {
-                    replace: Pattern::parse(replace).map_err(fail)?,
-                    with: with.to_owned(),
-                    applicability,
-                }),
-                None => None,
-            };
-            rules.push((SourceRule { find, helper: rule.python_helper() }, fix));
+            let fixes = rule
+                .fixes()
+                .iter()
+                .map(PreparedFix::new)
+                .collect::<Result<_, _>>()
+                .map_err(fail)?;
+            rules.push((SourceRule { find, helper: rule.python_helper() }, fixes));
         }
         Ok(PreparedRules { rules })
     }
@@ -99,7 +97,7 @@ pub fn findings(
     let stem = || program.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let model = model.map_or_else(stem, str::to_owned);
     let map = SourceMap::new(program, options);
-    let none = (SourceRule::default(), None);
+    let none = (SourceRule::default(), Vec::new());
     let mut groups: IndexMap<(usize, GroupKey, String), Vec<PlacedHit<'_>>> = IndexMap::new();
     for hit in hits {
         let Some(rule) = set.rules().get(hit.rule) else { continue };
@@ -127,9 +125,8 @@ pub fn findings(
         .into_iter()
         .filter_map(|((rule, _, key), hits)| {
             let rule_data = set.rules().get(rule)?;
-            let (_, prepared_fix) = prepared.rules.get(rule).unwrap_or(&none);
-            let mut found =
-                finding(program, &map, rule_data, prepared_fix.as_ref(), target, &key, hits)?;
+            let (_, fixes) = prepared.rules.get(rule).unwrap_or(&none);
+            let mut found = finding(program, &map, rule_data, fixes, target, &key, hits)?;
             found.1.model.clone_from(&model);
             Some(found)
         })
@@ -224,7 +221,7 @@ fn finding(
     program: &Program,
     map: &SourceMap<'_>,
     rule: &crate::rules::Rule,
-    prepared_fix: Option<&PreparedFix>,
+    prepared: &[PreparedFix],
     target: &Target,
     key: &str,
     hits: Vec<PlacedHit<'_>>,
@@ -261,6 +258,8 @@ fn finding(
     let mut place = Place::clone(place);
     let through = telling_frames(&place, &hits);
     join_related(&mut place, &hits);
+    let mended = mend(map, prepared, &place, &hits, speaker);
+    place.related.extend(mended.related);
     for (node, words) in &speaker.related {
         // Another end of the pattern, as the rule names it; only where it is a place of its own.
         let other = map.place(usize::MAX, &SourceRule::default(), speaker.function, *node, &[]);
@@ -274,8 +273,6 @@ fn finding(
             place.related.push((spot.clone(), words.clone()));
         }
     }
-    let fix = prepared_fix
-        .and_then(|prepared| fix(prepared, place.spot.as_ref(), &place.related, &speaker.bindings));
     let mut names: Vec<&str> = functions.into_values().collect();
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(*name));
@@ -324,13 +321,46 @@ fn finding(
         deeper: place.deeper,
         through,
         notes: place.notes,
-        fix,
+        fix: mended.fix,
+        unfixable: mended.refused.map(|(file, why)| (PlaceFile::Found(file), why)),
+        fixed: false,
         fingerprint: String::new(),
         regions_added: None,
         off_unit,
         first,
     };
     Some((finding, identity))
+}
+
+/// The rewrite of a finding: one that holds for every hit, inside the finding's place or its causes.
+fn mend(
+    map: &SourceMap<'_>,
+    prepared: &[PreparedFix],
+    place: &Place,
+    hits: &[PlacedHit<'_>],
+    speaker: &Hit,
+) -> fix::Outcome {
+    let holding: Vec<(usize, &PreparedFix)> = speaker
+        .fixes
+        .iter()
+        .filter(|at| hits.iter().all(|(hit, _)| hit.fixes.contains(at)))
+        .filter_map(|at| Some((*at, prepared.get(*at)?)))
+        .collect();
+    if holding.is_empty() {
+        return fix::Outcome::default();
+    }
+    let place_of = |binding: &Binding| {
+        let none = SourceRule::default();
+        map.place(usize::MAX, &none, speaker.function, binding.node?, &[]).spot.clone()
+    };
+    let ask = fix::Ask {
+        spot: place.spot.as_ref(),
+        causes: &place.related,
+        bindings: &speaker.bindings,
+        place_of: &place_of,
+        refuse: &|file| map.refusal(file),
+    };
+    fix::fix(&holding, &ask)
 }
 
 /// What to call a node: its own name; a literal, which has none, is called after the op that uses it,

@@ -4,7 +4,7 @@
 
 mod finding;
 mod fingerprint;
-mod fix;
+pub mod fix;
 mod group;
 mod modules;
 pub mod python;

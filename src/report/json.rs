@@ -31,7 +31,22 @@ pub fn write(report: &CheckReport, out: &mut dyn Write) -> io::Result<()> {
             advice: summary.advice,
             suppressed: report.silenced(By::Comment) + report.silenced(By::Config),
             baselined: report.silenced(By::Baseline),
+            fixed: summary.fixed,
         },
+        fixes: report.fixes.as_ref().map(|fixes| Fixes {
+            edited: fixes
+                .edited
+                .iter()
+                .map(|(file, edits)| Edited { file, edits: *edits })
+                .collect(),
+            left: fixes
+                .left
+                .iter()
+                .map(|note| Skipped { path: &note.path, message: &note.message })
+                .collect(),
+            overlapping: fixes.overlapping,
+            unsafe_left: fixes.unsafe_left,
+        }),
         errors: report
             .errors
             .iter()
@@ -63,6 +78,21 @@ struct Document<'a> {
     skipped: Vec<Skipped<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     statistics: Option<Vec<RuleCount>>,
+    fixes: Option<Fixes<'a>>,
+}
+
+#[derive(Serialize)]
+struct Fixes<'a> {
+    edited: Vec<Edited<'a>>,
+    left: Vec<Skipped<'a>>,
+    overlapping: usize,
+    unsafe_left: usize,
+}
+
+#[derive(Serialize)]
+struct Edited<'a> {
+    file: &'a str,
+    edits: usize,
 }
 
 #[derive(Serialize)]
@@ -125,6 +155,7 @@ struct JsonFinding<'a> {
     frames: Vec<Frame<'a>>,
     notes: &'a [String],
     fix: Option<Fix<'a>>,
+    fixed: bool,
     regions_added: Option<u32>,
     fingerprint: &'a str,
     suppressed: Option<&'static str>,
@@ -159,6 +190,7 @@ struct Frame<'a> {
 #[derive(Serialize)]
 struct Fix<'a> {
     applicability: &'static str,
+    note: Option<&'a str>,
     edits: Vec<JsonEdit<'a>>,
 }
 
@@ -177,6 +209,7 @@ struct Summary {
     advice: usize,
     suppressed: usize,
     baselined: usize,
+    fixed: usize,
 }
 
 #[derive(Serialize)]
@@ -285,8 +318,10 @@ fn finding<'a>(
         notes: &finding.notes,
         fix: finding.fix.as_ref().map(|fix| Fix {
             applicability: fix.applicability.name(),
+            note: some(&fix.note),
             edits: fix.edits.iter().map(|own| edit(own, folder)).collect(),
         }),
+        fixed: finding.fixed,
         regions_added: finding.regions_added,
         fingerprint: &finding.fingerprint,
         suppressed: suppression.map(|own| own.by.name()),

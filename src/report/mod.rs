@@ -12,6 +12,7 @@ mod placement;
 mod snippet;
 mod statistics;
 mod stats;
+mod suggestion;
 mod text;
 mod text_dump;
 mod verdict;
@@ -22,7 +23,9 @@ pub use diff::{DiffReport, diff_json, diff_markdown, diff_text};
 pub use dump::{DumpOptions, dump};
 pub use escape::text as escaped;
 pub use json::write as write_json;
-pub use model::{CheckReport, FunctionReport, InputError, InputReport, Note, Summary, os_text};
+pub use model::{
+    CheckReport, FixReport, FunctionReport, InputError, InputReport, Note, Summary, os_text,
+};
 pub use placement::{PlacementReport, placement_json, placement_text, why_text};
 pub use statistics::{RuleCount, statistics};
 pub use stats::{StatsInput, StatsReport, stats_json, stats_text};

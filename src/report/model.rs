@@ -19,6 +19,21 @@ pub struct CheckReport {
     pub errors: Vec<InputError>,
     /// Inputs that are left alone, and why (a Git LFS pointer, a kind that is out of scope).
     pub skipped: Vec<Note>,
+    /// What fixing came to; `None` if nobody asked for it.
+    pub fixes: Option<FixReport>,
+}
+
+/// What fixing came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FixReport {
+    /// Source files that were edited, and how many edits each had.
+    pub edited: Vec<(String, usize)>,
+    /// Source files that were not, and why.
+    pub left: Vec<Note>,
+    /// Findings whose edits overlap with others that were made.
+    pub overlapping: usize,
+    /// Findings whose fix is unsafe, and was not asked for.
+    pub unsafe_left: usize,
 }
 
 /// One input against one target.
@@ -141,6 +156,8 @@ pub struct Summary {
     pub error: usize,
     pub warning: usize,
     pub advice: usize,
+    /// Fixed, and in none of the other counts.
+    pub fixed: usize,
 }
 
 impl Summary {
@@ -148,6 +165,10 @@ impl Summary {
     pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Summary {
         let mut summary = Summary::default();
         for finding in findings {
+            if finding.fixed {
+                summary.fixed += 1;
+                continue;
+            }
             match finding.severity {
                 Severity::Error => summary.error += 1,
                 Severity::Warning => summary.warning += 1,

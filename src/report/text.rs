@@ -11,12 +11,12 @@ use super::model::{CheckReport, InputReport, Summary};
 use super::snippet::Windows;
 use super::statistics::statistics_text;
 use super::verdict::{Words, counted, findings, verdict};
-use super::{escape, os_text};
+use super::{escape, os_text, suggestion};
 use crate::findings::Finding;
 use crate::findings::python::Span;
 use crate::findings::source::{PlaceFile, Spot, short_library_path};
 use crate::findings::suppress::By;
-use crate::rules::{Category, Severity};
+use crate::rules::{Applicability, Category, Severity};
 
 /// How much to say, and how.
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,6 +80,7 @@ pub fn write(report: &CheckReport, options: TextOptions, out: &mut dyn Write) ->
     for input in report.inputs.iter().filter(|input| !input.findings.is_empty()) {
         write_verdicts(input, TextOptions { verbose: false, ..options }, out)?;
     }
+    write_fixes(report, out)?;
     let many = report.inputs.len() + report.errors.len() > 1;
     if many {
         let mut files: Vec<&str> = report.inputs.iter().map(|input| input.path.as_str()).collect();
@@ -132,6 +133,52 @@ fn write_silenced(
                 own.suppression.by.name()
             )?;
         }
+    }
+    Ok(())
+}
+
+/// What was fixed; or what could be, where nobody asked for it.
+fn write_fixes(report: &CheckReport, out: &mut dyn Write) -> io::Result<()> {
+    let Some(fixes) = &report.fixes else {
+        let count = |applicability| {
+            report
+                .findings()
+                .filter(|f| f.fix.as_ref().is_some_and(|fix| fix.applicability == applicability))
+                .count()
+        };
+        return match (count(Applicability::Safe), count(Applicability::Unsafe)) {
+            (0, 0) => Ok(()),
+            (safe, 0) => writeln!(out, "{} can be mended with --fix", counted(safe, "finding")),
+            (0, more) => {
+                let more = counted(more, "finding");
+                writeln!(out, "{more} can be mended with --fix --unsafe-fixes")
+            }
+            (safe, more) => writeln!(
+                out,
+                "{} can be mended with --fix, {more} more with --unsafe-fixes",
+                counted(safe, "finding")
+            ),
+        };
+    };
+    for note in &fixes.left {
+        writeln!(out, "{}: {}", escape::text(&note.path), escape::text(&note.message))?;
+    }
+    for (path, edits) in &fixes.edited {
+        writeln!(out, "{}: {} made", escape::text(path), counted(*edits, "edit"))?;
+    }
+    let fixed = report.summary().fixed;
+    if fixed > 0 {
+        writeln!(out, "{} fixed, re-export to verify", counted(fixed, "finding"))?;
+    }
+    if fixes.overlapping > 0 {
+        writeln!(
+            out,
+            "{} not mended, since edits overlap: re-export and run again",
+            counted(fixes.overlapping, "finding")
+        )?;
+    }
+    if fixes.unsafe_left > 0 {
+        writeln!(out, "{} more can be mended with --unsafe-fixes", fixes.unsafe_left)?;
     }
     Ok(())
 }
@@ -302,6 +349,7 @@ fn notes(
     if !finding.help.is_empty() {
         notes.push(format!("help: {}", escape::lines(&finding.help)));
     }
+    notes.extend(suggestion::note(finding, &report.working_folder));
     if let Some(spot) = &finding.spot {
         let file = shown_file(&spot.file, &report.working_folder);
         match &spot.file {

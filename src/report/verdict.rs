@@ -56,7 +56,7 @@ pub fn verdict(function: &FunctionReport, summary: Summary, words: &Words) -> St
     parts.join(" · ")
 }
 
-/// `1 error, 2 warnings`, or `nothing found`.
+/// `1 error, 2 warnings, 1 fixed`, or `nothing found`.
 pub fn findings(summary: Summary) -> String {
     let mut parts = Vec::new();
     if summary.error > 0 {
@@ -67,6 +67,9 @@ pub fn findings(summary: Summary) -> String {
     }
     if summary.advice > 0 {
         parts.push(format!("{} advice", summary.advice));
+    }
+    if summary.fixed > 0 {
+        parts.push(format!("{} fixed", summary.fixed));
     }
     if parts.is_empty() { "nothing found".to_owned() } else { parts.join(", ") }
 }

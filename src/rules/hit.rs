@@ -31,6 +31,19 @@ pub struct Hit {
     /// Distinguishes hits of one rule at one source line that are different faults (a symbol's name
     /// for dynamic shapes); usually empty.
     pub key: String,
-    /// Bindings as text, for fixes.
-    pub bindings: Vec<(String, String)>,
+    /// Which of the rule's rewrites hold here, in the order of the rule.
+    pub fixes: Vec<usize>,
+    /// What is bound, for rewrites; empty if none holds.
+    pub bindings: Vec<Binding>,
+}
+
+/// A binding of a rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Binding {
+    /// Its name in the rule.
+    pub name: String,
+    /// The node's name, the number or the word.
+    pub text: String,
+    /// The node; the first if there are several.
+    pub node: Option<NodeId>,
 }

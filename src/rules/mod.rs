@@ -14,9 +14,10 @@ mod tests;
 pub mod upkeep;
 
 pub use engine::{Engine, Limits, PlacementView, UnknownSelector, Verdict};
-pub use hit::Hit;
+pub use hit::{Binding, Hit};
 pub use rule::Rule;
 pub use schema::words::{
-    Applicability, Category, Effect, Eligible, Kind, Origin, Per, Position, Severity, Sureness,
+    Applicability, Category, Effect, Eligible, HoleKind, Kind, Origin, Per, Position, Severity,
+    Sureness,
 };
 pub use set::{RuleFileError, RuleSet, Selection};

@@ -8,7 +8,7 @@ use regex::Regex;
 use super::matcher::on_target;
 use super::schema::plan::Plan;
 use super::schema::raw;
-use super::{Applicability, Category, Effect, Per, Severity, Sureness};
+use super::{Category, Effect, Per, Severity, Sureness};
 use crate::target::Target;
 
 /// A checked rule.
@@ -127,10 +127,9 @@ impl Rule {
         python.and_then(|python| python.library_help.as_deref()).unwrap_or("")
     }
 
-    /// The rewrite that mends it: snippet, replacement, applicability.
-    pub fn fix(&self) -> Option<(&str, &str, Applicability)> {
-        let python = &self.raw.fix.as_ref()?.python;
-        Some((&python.replace, &python.with, python.applicability))
+    /// The rewrites that mend it, best first.
+    pub fn fixes(&self) -> &[raw::PythonFix] {
+        self.raw.fix.as_ref().map_or(&[], |fix| &fix.python)
     }
 
     /// Why it matters.

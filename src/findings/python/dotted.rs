@@ -123,13 +123,41 @@ impl Imports {
     }
 }
 
+impl Imports {
+    /// How this file spells a full name (`torch.nn.Conv2d` → `nn.Conv2d`); `None` if it imports nothing
+    /// that leads there.
+    pub fn spelled(&self, full: &str) -> Option<String> {
+        self.bound
+            .iter()
+            .filter_map(|(local, import)| {
+                let head = match &import.member {
+                    Some(member) => format!("{}.{member}", import.module),
+                    None => import.module.clone(),
+                };
+                let rest = full.strip_prefix(head.as_str())?;
+                (rest.is_empty() || rest.starts_with('.')).then(|| format!("{local}{rest}"))
+            })
+            // The import that says most (`nn.Conv2d`, not `torch.nn.Conv2d`), by the name that everyone
+            // uses.
+            .min_by_key(|spelled| {
+                let odd = Imports::default().canonical(spelled) != full;
+                (spelled.matches('.').count(), odd, spelled.len(), spelled.clone())
+            })
+    }
+
+    /// Whether a name is one that people give to a module that rules speak of, or such a module.
+    pub fn is_customary(name: &str) -> bool {
+        customary(name).is_some() || matches!(name, "torch" | "math" | "numpy")
+    }
+}
+
 /// The full name behind a customary alias.
 fn customary(name: &str) -> Option<&'static str> {
     CUSTOMARY.iter().find(|(alias, _)| *alias == name).map(|(_, full)| *full)
 }
 
 /// The dotted text of an identifier or a chain of attributes over one; `None` for anything else.
-pub(super) fn dotted_text(node: Node<'_>, text: &str) -> Option<String> {
+pub fn dotted_text(node: Node<'_>, text: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     let mut at = node;
     loop {
@@ -151,7 +179,7 @@ pub(super) fn dotted_text(node: Node<'_>, text: &str) -> Option<String> {
 }
 
 /// Named children, comments left out.
-pub(super) fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
+pub fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     node.named_children(&mut cursor).filter(|child| child.kind() != "comment").collect()
 }
@@ -179,6 +207,17 @@ mod tests {
         assert_eq!(imports.canonical("make"), ".masks.make");
         assert_eq!(imports.get("o").unwrap().member.as_deref(), Some("other"));
         assert_eq!(imports.stars(), [".x"]);
+    }
+
+    #[test]
+    fn a_full_name_is_spelled_as_the_file_can() {
+        let own =
+            imports("import torch as th\nfrom torch import nn\nimport torch.nn.functional as F\n");
+        assert_eq!(own.spelled("torch.nn.Conv2d").as_deref(), Some("nn.Conv2d"));
+        assert_eq!(own.spelled("torch.nn.functional.relu").as_deref(), Some("F.relu"));
+        assert_eq!(own.spelled("torch.div").as_deref(), Some("th.div"));
+        assert_eq!(own.spelled("math.inf"), None);
+        assert_eq!(imports("from torch.nn import Linear\n").spelled("torch.nn.Conv2d"), None);
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub struct PythonFile {
     text: String,
     sha256: OnceLock<String>,
     bytes_of_mark: bool,
+    lossy: bool,
     line_starts: Vec<usize>,
     tree: OnceLock<Option<Tree>>,
     imports: OnceLock<Imports>,
@@ -64,6 +65,7 @@ impl PythonFile {
         let mut file = PythonFile::new(path.to_owned(), text);
         if let Some(digest) = sha256.into_inner() {
             file.sha256 = OnceLock::from(digest);
+            file.lossy = true;
         }
         Some(file)
     }
@@ -83,6 +85,7 @@ impl PythonFile {
             text,
             sha256: OnceLock::new(),
             bytes_of_mark,
+            lossy: false,
             line_starts,
             tree: OnceLock::new(),
             imports: OnceLock::new(),
@@ -98,6 +101,16 @@ impl PythonFile {
     /// Its text, without a byte order mark.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it begins with a byte order mark.
+    pub fn has_mark(&self) -> bool {
+        self.bytes_of_mark
+    }
+
+    /// Whether bytes that are no UTF-8 were replaced: the text is then not what the file holds.
+    pub fn is_lossy(&self) -> bool {
+        self.lossy
     }
 
     /// Lower-case hex sha256 of its bytes.
@@ -187,7 +200,7 @@ impl PythonFile {
 }
 
 /// Parses Python text.
-pub(super) fn parse(text: &str) -> Option<Tree> {
+pub fn parse(text: &str) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_python::LANGUAGE.into()).ok()?;
     parser.parse(text, None)

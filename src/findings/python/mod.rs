@@ -9,8 +9,8 @@ mod pattern;
 mod scope;
 mod walk;
 
-pub use dotted::Imports;
-pub use file::{Position, PythonFile, Span};
+pub use dotted::{Imports, dotted_text, named_children};
+pub use file::{Position, PythonFile, Span, parse};
 pub use pattern::{Bindings, Pattern, PatternError};
 pub use scope::{
     Definition, assignments_to, assignments_to_attribute, class_definition, enclosing_class,

@@ -1,7 +1,7 @@
 //! Structural patterns over Python: a snippet with holes, matched against a syntax tree.
 //!
 //! `$X` stands for one expression (the same one wherever it is repeated; `$_` for any), `$$$` or
-//! `$$$ARGS` for any number of arguments or elements. Keyword arguments are matched by name in any
+//! `$$$ARGS` for any number of arguments or elements, keyword arguments too. Keyword arguments are matched by name in any
 //! order. Names are compared as the file's imports spell them in full, so that `F.softmax($$$)`
 //! finds `torch.nn.functional.softmax(x)`; quotes, parentheses around expressions and the spelling
 //! of numbers (`1e9`, `1_000_000_000.0`) make no difference.
@@ -95,9 +95,30 @@ impl Pattern {
         Ok(Pattern { source: source.to_owned(), root: part })
     }
 
+    /// A hole alone, for one that is told by other means what it may stand for.
+    ///
+    /// # Errors
+    /// [`PatternError`] if the snippet is no hole.
+    pub fn lone_hole(source: &str) -> Result<Pattern, PatternError> {
+        let name = source.trim().strip_prefix('$').filter(|name| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        });
+        match name {
+            Some(name) => {
+                Ok(Pattern { source: source.to_owned(), root: Part::Hole(name.to_owned()) })
+            }
+            None => Err(PatternError { pattern: source.to_owned(), reason: "it is no hole" }),
+        }
+    }
+
     /// The snippet as written.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Whether it is a call.
+    pub fn is_call(&self) -> bool {
+        matches!(self.root, Part::Call { .. })
     }
 
     /// Whether `node` matches.
@@ -310,7 +331,11 @@ impl Matcher<'_> {
                         return false;
                     }
                 }
-                (*open || own_keywords.is_empty()) && self.list(positional, &own_positional)
+                if !*open && !own_keywords.is_empty() {
+                    return false;
+                }
+                self.list(positional, &own_positional)
+                    && self.take_keywords(positional, &own_keywords)
             }
             Part::Node { kind, children } => {
                 node.kind() == *kind && self.list(children, &all_children(node))
@@ -355,6 +380,23 @@ impl Matcher<'_> {
             _ => "",
         };
         self.bind(name, text) && self.list(rest, others)
+    }
+
+    /// A named `$$$` takes the keyword arguments that the pattern leaves too.
+    fn take_keywords(&mut self, positional: &[Part], left: &[(Node<'_>, Node<'_>)]) -> bool {
+        let named = positional.iter().find_map(|part| match part {
+            Part::Rest(name) if !name.is_empty() => Some(name),
+            _ => None,
+        });
+        if let Some(taken) = named.and_then(|name| self.bindings.get_mut(name)) {
+            for (_, argument) in left {
+                if !taken.is_empty() {
+                    taken.push_str(", ");
+                }
+                taken.push_str(self.file.node_text(*argument));
+            }
+        }
+        true
     }
 
     fn bind(&mut self, name: &str, text: &str) -> bool {

@@ -302,7 +302,7 @@ fn longest(files: &[&(usize, PathBuf, Arc<PythonFile>)]) -> Option<Result<Arc<Py
 }
 
 /// Holds a file against what was recorded of it.
-fn compare(file: &PythonFile, recorded: Recorded<'_>) -> Check {
+pub fn compare(file: &PythonFile, recorded: Recorded<'_>) -> Check {
     if !recorded.sha256.is_empty() && file.sha256() == recorded.sha256 {
         return Check::Same;
     }

@@ -8,6 +8,7 @@ mod author;
 mod branch;
 mod callee;
 mod cause;
+mod editable;
 mod expression;
 mod freshness;
 mod locate;

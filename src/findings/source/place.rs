@@ -1,6 +1,6 @@
 //! Puts the parts of the source mapping together: one node of one hit → one place.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,7 @@ pub struct SourceMap<'p> {
     siblings: RefCell<HashMap<SiblingKey, Arc<Vec<NodeId>>, rustc_hash::FxBuildHasher>>,
     indexed: RefCell<Vec<FunctionId>>,
     made: RefCell<HashMap<PlaceKey, Arc<Place>, rustc_hash::FxBuildHasher>>,
+    pub(super) changed: OnceCell<BTreeSet<PathBuf>>,
 }
 
 /// Ops that one line of one module made in one spelling: told apart by their order.
@@ -77,6 +78,7 @@ impl<'p> SourceMap<'p> {
             siblings: RefCell::default(),
             indexed: RefCell::default(),
             made: RefCell::default(),
+            changed: OnceCell::new(),
         }
     }
 

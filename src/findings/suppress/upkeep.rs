@@ -233,6 +233,7 @@ fn removal(file: &Arc<PythonFile>, directive: &Directive, unused: &[usize]) -> O
     let edit = |span: Span, text: String| Fix {
         applicability: Applicability::Safe,
         edits: vec![Edit { file: PlaceFile::Found(Arc::clone(file)), span, text }],
+        ..Fix::default()
     };
     let kept: Vec<&str> = directive
         .rules
@@ -327,6 +328,8 @@ fn finding(rule: &Upkeep, message: String, help: &str, spot: Spot, fix: Option<F
         op: Default::default(),
         modules: Vec::new(),
         count: 1,
+        unfixable: None,
+        fixed: false,
         fingerprint: identity.fingerprint(spot.span.start.line as usize),
         spot: Some(spot),
         related: Vec::new(),

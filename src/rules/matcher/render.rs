@@ -2,6 +2,7 @@
 
 use super::datum::Datum;
 use super::solve::{Bound, Solver};
+use crate::rules::hit::Binding;
 use crate::rules::schema::template::{Format, Piece, Template};
 
 impl Solver<'_> {
@@ -17,20 +18,20 @@ impl Solver<'_> {
         text
     }
 
-    /// Every binding as text, for fixes.
-    pub(super) fn bindings(&self) -> Vec<(String, String)> {
+    /// Everything that is bound, for rewrites.
+    pub(super) fn bindings(&self) -> Vec<Binding> {
         self.plan
             .slots
             .iter()
             .zip(&self.env)
             .filter_map(|(name, bound)| {
-                let text = match bound.as_ref()? {
+                let (text, node) = match bound.as_ref()? {
                     Bound::Item(subject) | Bound::Items(subject, _) => {
-                        self.shown_name(subject.node)
+                        (self.shown_name(subject.node), Some(subject.node))
                     }
-                    Bound::Datum(datum) => shown(datum, &Format::Plain),
+                    Bound::Datum(datum) => (shown(datum, &Format::Plain), None),
                 };
-                Some((name.clone(), text))
+                Some(Binding { name: name.clone(), text, node })
             })
             .collect()
     }

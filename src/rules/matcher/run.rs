@@ -8,7 +8,7 @@ use crate::rules::Severity;
 use crate::rules::hit::Hit;
 use crate::rules::rule::Compiled;
 use crate::rules::schema::expr::Slot;
-use crate::rules::schema::plan::{ANCHOR, Anchor, CaseTest, FieldTest, Plan, TargetTest};
+use crate::rules::schema::plan::{ANCHOR, Anchor, FieldTest, Plan, TargetTest, WhenTest};
 use crate::rules::schema::words::Kind;
 use crate::target::Target;
 
@@ -166,7 +166,7 @@ fn is_data(scope: &Scope<'_>, node: NodeId) -> bool {
 /// The hit of what the solver has bound; `None` if a case silences it.
 fn hit(solver: &mut Solver<'_>, index: usize) -> Option<Hit> {
     let plan = solver.plan;
-    let case = plan.cases.iter().find(|case| holds(solver, case));
+    let case = plan.cases.iter().find(|case| holds(solver, &case.when));
     if case.is_some_and(|case| case.quiet) {
         return None;
     }
@@ -191,6 +191,14 @@ fn hit(solver: &mut Solver<'_>, index: usize) -> Option<Hit> {
             (node != place).then(|| (node, solver.render(words)))
         })
         .collect();
+    let fixes: Vec<usize> = plan
+        .fixes
+        .iter()
+        .enumerate()
+        .filter(|(_, when)| when.as_ref().is_some_and(|when| holds(solver, when)))
+        .map(|(at, _)| at)
+        .collect();
+    let wants_bindings = !fixes.is_empty();
     Some(Hit {
         rule: index,
         function: solver.scope.id,
@@ -204,7 +212,8 @@ fn hit(solver: &mut Solver<'_>, index: usize) -> Option<Hit> {
         claims,
         off_unit,
         key: plan.key.as_ref().map(|key| solver.render(key)).unwrap_or_default(),
-        bindings: solver.bindings(),
+        fixes,
+        bindings: if wants_bindings { solver.bindings() } else { Vec::new() },
     })
 }
 
@@ -260,16 +269,22 @@ fn located_user(
     located(anchor).then_some(anchor)
 }
 
-fn holds(solver: &mut Solver<'_>, case: &CaseTest) -> bool {
+fn holds(solver: &mut Solver<'_>, when: &WhenTest) -> bool {
     let format = solver.scope.around.program.format.name();
-    on_target(&case.target, &solver.scope.around.target)
-        && (case.formats.is_empty() || case.formats.iter().any(|own| own == format))
-        && case.function.as_ref().is_none_or(|test| solver.function_is(test))
-        && case.program.as_ref().is_none_or(|test| solver.program_is(test))
-        && case.bound.iter().all(|(slot, pattern)| {
+    on_target(&when.target, &solver.scope.around.target)
+        && (when.formats.is_empty() || when.formats.iter().any(|own| own == format))
+        && when.function.as_ref().is_none_or(|test| solver.function_is(test))
+        && when.program.as_ref().is_none_or(|test| solver.program_is(test))
+        && when.bound.iter().all(|(slot, pattern)| {
             solver.subject(*slot).is_some_and(|subject| solver.fits(pattern, subject))
         })
-        && case.wheres.iter().all(|expr| solver.holds(expr))
+        && when.every.iter().all(|(slot, pattern)| {
+            solver.nodes(*slot).into_iter().all(|node| {
+                let subject = solver.at_node(node);
+                solver.fits(pattern, subject)
+            })
+        })
+        && when.wheres.iter().all(|expr| solver.holds(expr))
 }
 
 /// Whether a target is one that a rule or case is about.
@@ -348,6 +363,7 @@ fn join(whole: &mut Hit, part: Hit) {
     whole.claims.extend(part.claims);
     whole.off_unit.extend(part.off_unit);
     whole.related.extend(part.related);
+    whole.fixes.retain(|fix| part.fixes.contains(fix));
     whole.severity = whole.severity.max(part.severity);
 }
 

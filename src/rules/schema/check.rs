@@ -23,10 +23,12 @@ pub fn rule(raw: &raw::Rule, vocabulary: &Vocabulary) -> Result<Vec<Plan>, Vec<P
         let mut checker = Checker::new(vocabulary);
         if at == 0 {
             checker.header(&raw);
+            checker.fix_forms(&raw);
         }
         plans.push(checker.rule(&raw));
         problems.extend(checker.problems);
     }
+    problems.extend(super::check_fix::nowhere(raw, &plans));
     if problems.is_empty() {
         return Ok(plans);
     }
@@ -91,6 +93,9 @@ struct SlotInfo {
     /// A number or a word, and no node or value.
     datum: bool,
 }
+
+/// Patterns of bound nodes, and of each of several bound together.
+pub(super) type BoundPatterns = (Vec<(Slot, Pattern)>, Vec<(Slot, Pattern)>);
 
 pub(super) struct Checker<'v> {
     pub(super) vocabulary: &'v Vocabulary,
@@ -235,20 +240,9 @@ impl<'v> Checker<'v> {
         if let Anchor::Node { ops, kinds, .. } = &anchor {
             self.slots[0].ops = kinds.is_empty().then(|| ops.clone());
         }
-        let bound: Vec<Vec<(Slot, Pattern)>> = raw
-            .cases
-            .iter()
-            .map(|case| {
-                let mut list = Vec::new();
-                for (name, pattern) in case.when.bound.iter() {
-                    let compiled = self.pattern(pattern, None);
-                    if let Some(slot) = self.item_slot(name) {
-                        list.push((slot, compiled));
-                    }
-                }
-                list
-            })
-            .collect();
+        // Patterns of cases are compiled with those of the match: they number their flows alike.
+        let bound: Vec<_> = raw.cases.iter().map(|case| self.bound_patterns(&case.when)).collect();
+        let fixes = self.fixes(raw);
         let wheres = self.exprs(&raw.r#where);
         let paths = raw.paths.iter().filter_map(|path| self.path(path)).collect();
         let group = raw.group.as_ref().map(|group| GroupTest {
@@ -293,6 +287,7 @@ impl<'v> Checker<'v> {
             message,
             help,
             cases,
+            fixes,
             claims,
             off_unit,
             related,
@@ -394,15 +389,37 @@ impl<'v> Checker<'v> {
         })
     }
 
-    fn case(&mut self, raw: &raw::Case, bound: Vec<(Slot, Pattern)>) -> CaseTest {
-        let when = &raw.when;
-        CaseTest {
+    /// The patterns of a `when`: of what is bound, and of each of what is bound together.
+    pub(super) fn bound_patterns(&mut self, when: &raw::When) -> BoundPatterns {
+        let mut compiled = |patterns: &super::yaml::Map<raw::Pattern>| {
+            let mut list = Vec::new();
+            for (name, pattern) in patterns.iter() {
+                let pattern = self.pattern(pattern, None);
+                if let Some(slot) = self.item_slot(name) {
+                    list.push((slot, pattern));
+                }
+            }
+            list
+        };
+        (compiled(&when.bound), compiled(&when.every))
+    }
+
+    pub(super) fn when(&mut self, when: &raw::When, patterns: BoundPatterns) -> WhenTest {
+        let (bound, every) = patterns;
+        WhenTest {
             target: self.target(&when.unit, &when.runtime, &when.chip, &when.os, false),
             formats: self.formats(&when.format),
             bound,
+            every,
             function: when.function.as_ref().map(|function| self.function(function)),
             program: when.program.as_ref().map(|program| self.program(program)),
             wheres: self.exprs(&when.r#where),
+        }
+    }
+
+    fn case(&mut self, raw: &raw::Case, patterns: BoundPatterns) -> CaseTest {
+        CaseTest {
+            when: self.when(&raw.when, patterns),
             severity: raw.severity.as_ref().map(|severity| severity.value),
             message: raw.message.as_ref().map(|message| self.template(message)),
             help: raw.help.as_ref().map(|help| self.template(help)),

@@ -5,10 +5,12 @@
 //! `crate::facts::catalogue`.
 
 pub mod check;
+mod check_fix;
 mod check_pattern;
 mod check_words;
 pub mod expr;
 mod expr_parse;
+pub mod fix_template;
 pub mod load;
 pub mod plan;
 pub mod problem;

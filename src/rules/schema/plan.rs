@@ -41,6 +41,8 @@ pub struct Plan {
     pub help: Option<Template>,
     /// What is different where.
     pub cases: Vec<CaseTest>,
+    /// Where each of the rule's rewrites holds; `None` for one that this plan cannot tell of.
+    pub fixes: Vec<Option<WhenTest>>,
     /// What the rule explains.
     pub claims: Vec<Slot>,
     /// What cannot stay on the unit; empty without `effect: off-unit`.
@@ -309,18 +311,8 @@ pub struct GroupTest {
 /// What is different where.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseTest {
-    /// Targets.
-    pub target: TargetTest,
-    /// Formats; all if empty.
-    pub formats: Vec<String>,
-    /// Patterns of what is bound.
-    pub bound: Vec<(Slot, Pattern)>,
-    /// What the function is like.
-    pub function: Option<FunctionTest>,
-    /// What the program is like.
-    pub program: Option<ProgramTest>,
-    /// Comparisons.
-    pub wheres: Vec<Expr>,
+    /// Where.
+    pub when: WhenTest,
     /// Severity there.
     pub severity: Option<Severity>,
     /// Message there.
@@ -331,6 +323,25 @@ pub struct CaseTest {
     pub stays: bool,
     /// Silent there.
     pub quiet: bool,
+}
+
+/// Where a case or a rewrite holds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WhenTest {
+    /// Targets.
+    pub target: TargetTest,
+    /// Formats; all if empty.
+    pub formats: Vec<String>,
+    /// Patterns of what is bound.
+    pub bound: Vec<(Slot, Pattern)>,
+    /// Patterns of each of several nodes that are bound together.
+    pub every: Vec<(Slot, Pattern)>,
+    /// What the function is like.
+    pub function: Option<FunctionTest>,
+    /// What the program is like.
+    pub program: Option<ProgramTest>,
+    /// Comparisons.
+    pub wheres: Vec<Expr>,
 }
 
 /// Targets; an empty list or `None` holds for all.

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 pub use super::raw_pattern::*;
-use super::words::{Applicability, Category, Effect, Per, Severity, Sureness};
-use super::yaml::{At, Map, Names, Scalar, Switch};
+use super::words::{Applicability, Category, Effect, HoleKind, Per, Severity, Sureness};
+use super::yaml::{At, Map, Names, OneOrMany, Scalar, Switch};
 
 /// One rule file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -267,9 +267,12 @@ pub struct When {
     /// Formats.
     #[serde(default)]
     pub format: Names,
-    /// Patterns of bound nodes and values.
+    /// Patterns of bound nodes and values; of several nodes bound together, the first.
     #[serde(default)]
     pub bound: Map<Pattern>,
+    /// Patterns that each of several nodes bound together must fit.
+    #[serde(default)]
+    pub every: Map<Pattern>,
     /// What the function is like.
     #[serde(default)]
     pub function: Option<FunctionPattern>,
@@ -312,20 +315,42 @@ pub struct Python {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Fix {
-    /// A rewrite of the Python source.
-    pub python: PythonFix,
+    /// Rewrites of the Python source; the first that holds and whose snippet is there is taken.
+    pub python: OneOrMany<PythonFix>,
 }
 
 /// A rewrite of the Python source.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PythonFix {
-    /// Snippet with holes.
-    pub replace: String,
-    /// What takes its place; holes by name, bindings in braces.
-    pub with: At<String>,
+    /// Where it holds; everywhere if left out.
+    #[serde(default)]
+    pub when: Option<When>,
+    /// Snippets with holes; the one that is found once in the finding's places is rewritten.
+    #[serde(default)]
+    pub replace: Names,
+    /// What a hole may stand for; any expression if left out.
+    #[serde(default)]
+    pub holes: Map<At<HoleKind>>,
+    /// What takes the snippet's place: holes by name, `$MATCH` for the snippet, `$BESIDE` for the
+    /// operand beside it, `{int $X}` for a hole as a whole number, `{name}` for a binding, `{source
+    /// name}` for the Python that makes a binding.
+    #[serde(default)]
+    pub with: Option<At<String>>,
+    /// Keyword arguments to take out of the call that the snippet is.
+    #[serde(default)]
+    pub drop: Names,
+    /// Keyword arguments to put into the call that the snippet is, unless the first is there already.
+    #[serde(default)]
+    pub add: Map<At<String>>,
+    /// What takes the place of the value in the `return` of the function that the finding is in.
+    #[serde(default)]
+    pub returned: Option<At<String>>,
     /// How far it may be trusted.
-    pub applicability: Applicability,
+    pub applicability: At<Applicability>,
+    /// What the edit does not do, or what to know of it; for `display` the code to copy.
+    #[serde(default)]
+    pub note: String,
 }
 
 /// A piece of evidence.

@@ -135,6 +135,24 @@ words! {
 }
 
 words! {
+    /// What a hole of a rewrite may stand for.
+    HoleKind {
+        /// A number written out.
+        Number = "number",
+        /// A number written out that f16 holds without becoming infinite or 0.
+        F16 = "f16",
+        /// A number written out from 65504 on, the last that f16 holds.
+        BeyondF16 = "beyond-f16",
+        /// A number written out between 0 and 6.1e-5, the least that f16 holds with all its bits.
+        BelowF16 = "below-f16",
+        /// A number written out that is whole, with a fraction of zeros or none.
+        Whole = "whole",
+        /// A name, with or without dots.
+        Name = "name",
+    }
+}
+
+words! {
     /// What a node is, as rules ask for it.
     Kind {
         /// Computes at run time.

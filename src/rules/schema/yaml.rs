@@ -119,6 +119,50 @@ impl<'de> Deserialize<'de> for Names {
     }
 }
 
+/// One mapping, or a list of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OneOrMany<T>(pub Vec<T>);
+
+impl<T> Default for OneOrMany<T> {
+    fn default() -> Self {
+        OneOrMany(Vec::new())
+    }
+}
+
+impl<T> Deref for OneOrMany<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrManyVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
+            type Value = OneOrMany<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mapping, or a list of mappings")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut list = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    list.push(item);
+                }
+                Ok(OneOrMany(list))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                let one = T::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(OneOrMany(vec![one]))
+            }
+        }
+        if !deserializer.is_human_readable() {
+            return Vec::deserialize(deserializer).map(OneOrMany);
+        }
+        deserializer.deserialize_any(OneOrManyVisitor(PhantomData))
+    }
+}
+
 /// A mapping in the order of the file, with the place of each key.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Map<T>(pub Vec<(At<String>, T)>);
