@@ -68,10 +68,8 @@ impl Symbols {
     /// Takes the ranges that the file tells of symbols.
     pub fn limit(&self, program: &mut Program, ranges: &[(String, u64, Option<u64>)]) {
         for (name, min, max) in ranges {
-            let symbol = self
-                .known
-                .get(name)
-                .and_then(|id| program.shapes.symbols.get_mut(id.0 as usize));
+            let symbol =
+                self.known.get(name).and_then(|id| program.shapes.symbols.get_mut(id.0 as usize));
             if let Some(symbol) = symbol {
                 (symbol.min, symbol.max) = (*min, *max);
             }
