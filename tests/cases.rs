@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 use anelint::check::{CheckOptions, Checker};
 use anelint::findings::PreparedRules;
 use anelint::findings::source::SourceOptions;
-use anelint::rules::RuleSet;
 use anelint::target::{Provider, Runtime, Unit};
 use serde::Deserialize;
 
