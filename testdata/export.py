@@ -29,9 +29,37 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 FORMATS = ["pt2", "decomp", "strict", "aimodel", "release", "mlpackage", "onnx"]
 STORED_UP_TO = 16_000  # torch stores members; larger archives are deflated here, to keep the folder small
+ALWAYS_READ = 4096  # bytes: smaller constants are read, whatever they are
 ROOMS = ["cases", "models", "mutations", "fixes"]
 # Recorded in .aimodel debug info, hence neutral and the same for everybody.
 STAGE = Path(os.environ.get("ANELINT_STAGE", "/srv/anelint"))
+
+
+def thin(path):
+    """Deflates an archive, with zeros for the large parameters: anelint does not read them, and random
+    numbers do not deflate. Those with a NaN or an infinity stay, and so do buffers and constants."""
+    with zipfile.ZipFile(path) as stored:
+        members = [(m, stored.read(m)) for m in stored.namelist()]
+    parameters = {}
+    for member, data in members:
+        if member.endswith("weights_config.json"):
+            for entry in json.loads(data)["config"].values():
+                if entry.get("is_param"):
+                    parameters[entry["path_name"]] = entry["tensor_meta"]["dtype"]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as small:
+        for member, data in members:
+            dtype = parameters.get(member.rsplit("/", 1)[-1])
+            if dtype is not None and len(data) > ALWAYS_READ and not irregular(data, dtype):
+                data = bytes(len(data))
+            small.writestr(zipfile.ZipInfo(member), data, zipfile.ZIP_DEFLATED)
+
+
+def irregular(data, dtype):
+    """Whether numbers of f16 (6) or f32 (7) hold a NaN or an infinity; those of other types count as if."""
+    import numpy
+
+    kind = {6: numpy.float16, 7: numpy.float32}.get(dtype)
+    return kind is None or not numpy.isfinite(numpy.frombuffer(data, kind)).all()
 
 
 class Neutral(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -219,11 +247,7 @@ def export_case(name, case, out, formats, report):
         torch.export.save(program, str(path))
         program.example_inputs = samples
         if path.stat().st_size > STORED_UP_TO and not case.get("samples"):
-            with zipfile.ZipFile(path) as stored:
-                members = [(m, stored.read(m)) for m in stored.namelist()]
-            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as small:
-                for member, data in members:
-                    small.writestr(zipfile.ZipInfo(member), data, zipfile.ZIP_DEFLATED)
+            thin(path)
         return program
 
     wanted = [f for f in formats if case.get(f, f not in ("strict", "release"))]

@@ -124,7 +124,7 @@ fn number(text: &str) -> Option<f64> {
     if !plain.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
-    text.parse::<f64>().ok().filter(|n| n.is_finite() || !plain.contains(|c: char| c == 'n'))
+    text.parse::<f64>().ok().filter(|n| n.is_finite() || !plain.contains('n'))
 }
 
 fn whole(text: &str) -> Option<String> {
