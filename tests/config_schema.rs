@@ -22,7 +22,9 @@ fn or_list(item: Value) -> Value {
 fn of_kind(kind: Kind) -> Value {
     let severities: Vec<&str> = Severity::ALL.iter().rev().map(|own| own.name()).collect();
     match kind {
-        Kind::Text | Kind::Path | Kind::Version | Kind::Chip | Kind::Provider => json!({"type": "string"}),
+        Kind::Text | Kind::Path | Kind::Version | Kind::Chip | Kind::Provider => {
+            json!({"type": "string"})
+        }
         Kind::Texts | Kind::Selectors | Kind::Globs | Kind::Paths => {
             or_list(json!({"type": "string"}))
         }
