@@ -98,7 +98,7 @@ def stage(room):
 
 # ---- sample inputs -------------------------------------------------------------------------------
 
-SPEC = re.compile(r"^(f32|f16|f|i64|i32|bool|tri|bits)\[([\d,]*)\](?:<(\d+))?(?:=(-?\d+))?(?: (channels_last))?$")
+SPEC = re.compile(r"^(f32|f16|bf16|f|i64|i32|bool|tri|bits)\[([\d,]*)\](?:<(\d+))?(?:=(-?\d+))?(?: (channels_last))?$")
 
 
 def tensor(spec, half):
@@ -124,6 +124,8 @@ def tensor(spec, half):
     made = torch.randn(dims)
     if channels_last:
         made = made.to(memory_format=torch.channels_last)
+    if kind == "bf16":
+        return made.bfloat16()
     return made.half() if kind == "f16" or (kind == "f" and half) else made
 
 
@@ -151,7 +153,8 @@ def build(case, half):
 
     torch.manual_seed(0)
     model = trained(case["make"]().eval())
-    return model.half() if half and case.get("half", True) else model
+    model = model.half() if half and case.get("half", True) else model
+    return case["prepare"](model, inputs(case, half)) if half and "prepare" in case else model
 
 
 def dynamic(case):
@@ -181,12 +184,14 @@ def traced(case, half, strict=False):
         return torch.export.export(model, inputs(case, half), dynamic_shapes=dynamic(case), strict=strict)
 
 
-def save_aimodel(entries, path, mode="DEBUG", static=None, metadata=None):
+def save_aimodel(entries, path, mode="DEBUG", static=None, metadata=None, kernels=()):
     """`entries`: entry point -> (decomposed program, names given to inputs, states, outputs); `metadata`: what to
     change in metadata.json, None to take a key out."""
     from coreai_torch import TorchConverter
 
     converter = TorchConverter(mode=getattr(TorchConverter.Mode, mode))
+    if kernels:
+        converter.register_custom_kernels(list(kernels))
     programs = [program for program, _ in entries.values()]
     # torch 2.15 leaves a no-op as_strided behind adaptive_avg_pool2d on channels-last data
     if any(str(n.target) == "aten.as_strided.default" and list(n.args[0].meta["val"].shape) == list(n.args[1])
@@ -204,14 +209,15 @@ def save_aimodel(entries, path, mode="DEBUG", static=None, metadata=None):
         file.write_text(json.dumps({key: value for key, value in kept.items() if value is not None}))
 
 
-def save_mlpackage(program, path):
+def save_mlpackage(program, path, compress=None):
     import coremltools as ct
 
     sys.path.insert(0, str(HERE))
     import coremltools_gaps  # noqa: F401  torch ops that coremltools 9.0 lacks
 
-    ct.convert(program.run_decompositions({}), convert_to="mlprogram", compute_precision=ct.precision.FLOAT16,
-               minimum_deployment_target=ct.target.iOS18, skip_model_load=True).save(str(path))
+    made = ct.convert(program.run_decompositions({}), convert_to="mlprogram", compute_precision=ct.precision.FLOAT16,
+                      minimum_deployment_target=ct.target.iOS18, skip_model_load=True)
+    (compress(made) if compress else made).save(str(path))
     (path / "executorch_debug_handle_mapping.json").unlink(missing_ok=True)
 
 
@@ -252,6 +258,10 @@ def export_case(name, case, out, formats, report):
 
     wanted = [f for f in formats if case.get(f, f not in ("strict", "release"))]
     plain = attempt("pt2", "pt2", lambda p: keep(traced(case, half), p)) if {"pt2", "decomp", "aimodel", "release"} & set(wanted) else None
+    if plain is None and case.get("unsaved"):
+        # torch cannot write a tensor of four bits; the converter can.
+        decomposed = traced(case, half).run_decompositions(coreai_torch.get_decomp_table())
+        attempt("aimodel", "aimodel", lambda p: save_aimodel({"main": (decomposed, case.get("names", {}))}, p))
     if "strict" in wanted:
         attempt("strict", "strict.pt2", lambda p: keep(traced(case, half, strict=True), p))
     decomposed = None
@@ -261,7 +271,7 @@ def export_case(name, case, out, formats, report):
         names = case.get("names", {})
         entries = {entry: (decomposed, names) for entry in case.get("entries", ["main"])}
         if "aimodel" in wanted:
-            attempt("aimodel", "aimodel", lambda p: save_aimodel(entries, p, static=case.get("static"), metadata=case.get("metadata")))
+            attempt("aimodel", "aimodel", lambda p: save_aimodel(entries, p, static=case.get("static"), metadata=case.get("metadata"), kernels=case.get("kernels", ())))
         if "release" in wanted:
             attempt("release", "release.aimodel", lambda p: save_aimodel({"main": (decomposed, names)}, p, mode="RELEASE"))
     if {"mlpackage", "onnx"} & set(wanted):
@@ -271,7 +281,7 @@ def export_case(name, case, out, formats, report):
             report(name, "f32 trace", None, re.sub(r"\s+", " ", str(error))[:200], 0)
             return done
         if "mlpackage" in wanted:
-            attempt("mlpackage", "mlpackage", lambda p: save_mlpackage(single, p))
+            attempt("mlpackage", "mlpackage", lambda p: save_mlpackage(single, p, case.get("compress")))
         if "onnx" in wanted:
             attempt("onnx", "onnx", lambda p: torch.onnx.export(single, f=str(p), external_data=False, verbose=False))
     return done

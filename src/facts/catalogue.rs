@@ -471,4 +471,243 @@ pub const FACTS: &[FactInfo] = &[
             ),
         ],
     },
+    FactInfo {
+        name: "convolution",
+        doc: "a convolution with its parameters by axis; a 1-D one is a 2-D one over rows of height 1",
+        fields: &[
+            always("kind", Text(&["conv", "transposed"]), "which of the two"),
+            always(
+                "form",
+                Text(&["pointwise", "depthwise", "patches", "grouped", "full"]),
+                "1×1; one input channel a filter; windows that do not overlap (stride = kernel); grouped; none of these",
+            ),
+            always("spatial", Int, "number of spatial axes"),
+            always("kernel-width", Int, "kernel along the last axis"),
+            always(
+                "kernel-height",
+                Int,
+                "kernel along the axis before it; 1 for a 1-D convolution",
+            ),
+            always("kernel", Int, "the largest extent of the kernel"),
+            always("stride-width", Int, "stride along the last axis"),
+            always(
+                "stride-height",
+                Int,
+                "stride along the axis before it; 1 for a 1-D convolution",
+            ),
+            always("stride", Int, "the largest stride"),
+            always("dilation", Int, "the largest dilation"),
+            always("groups", Int, "groups"),
+            always("in-channels", Int, "input channels"),
+            always("out-channels", Int, "output channels"),
+            always("weight", Value, "the weight"),
+            always(
+                "depth",
+                Int,
+                "convolutions on the longest way that ends here, through activations, norms and sums",
+            ),
+            maybe(
+                "fed-by",
+                Node,
+                "the convolution whose result this one alone reads, with nothing in between",
+            ),
+        ],
+    },
+    FactInfo {
+        name: "pooling",
+        doc: "a pooling window with its parameters by axis",
+        fields: &[
+            always("kind", Text(&["max", "average", "sum", "l2"]), "what is taken of a window"),
+            always("spatial", Int, "number of spatial axes"),
+            always("kernel-width", Int, "window along the last axis"),
+            always("kernel-height", Int, "window along the axis before it; 1 for a 1-D pool"),
+            always("kernel", Int, "the largest extent of the window"),
+            always("stride-width", Int, "stride along the last axis"),
+            always("stride-height", Int, "stride along the axis before it; 1 for a 1-D pool"),
+            always("stride", Int, "the largest stride"),
+            always("global", Bool, "whether one window covers the whole map"),
+            always("ceil-mode", Bool, "whether a window may hang over the edge"),
+        ],
+    },
+    FactInfo {
+        name: "weight",
+        doc: "a constant that a contraction multiplies with, or a table that a lookup reads, and how it is compressed",
+        fields: &[
+            always("user", Node, "the op that reads it"),
+            always("weight", Value, "the weight as read"),
+            always(
+                "role",
+                Text(&["conv", "depthwise", "linear", "embedding", "experts"]),
+                "what reads it",
+            ),
+            always(
+                "scheme",
+                Text(&["dense", "palettized", "palettized-scaled", "linear", "sparse", "cast"]),
+                "not compressed; a table of values; a table and a scale for each channel; scaled whole numbers; \
+                 zeros left out; a narrower float",
+            ),
+            always(
+                "granularity",
+                Text(&["none", "tensor", "channel", "block", "unknown"]),
+                "what shares a scale or a table",
+            ),
+            maybe("bits", Int, "bits an element is stored in"),
+            maybe("block", Int, "extent of a block, or of a group of channels"),
+            maybe(
+                "axis",
+                Int,
+                "axis of the stored weight that blocks, groups or channels lie along",
+            ),
+            maybe("decompression", Node, "the op that makes numbers of the stored data"),
+            maybe("data", Value, "the stored data: whole numbers, or indices into the table"),
+            maybe("table", Value, "the table"),
+            maybe("table-rank", Int, "its rank"),
+            maybe("scale", Value, "the scales"),
+            maybe(
+                "activations",
+                Text(&["quantized", "float"]),
+                "for linear: whether the other factor is quantised too",
+            ),
+            always(
+                "place",
+                Text(&["first", "middle", "last"]),
+                "first or last of the function's weights, or on the way to an output alone",
+            ),
+            always("elements", Int, "number of elements"),
+            always(
+                "width",
+                Text(&["f16", "f32", "bf16", "other"]),
+                "element type that the op reads",
+            ),
+            always("siblings", Int, "weights in the function"),
+            always("compressed-siblings", Int, "how many of them are compressed"),
+            maybe(
+                "sibling-block",
+                Int,
+                "for a dense one: the commonest block of the compressed ones",
+            ),
+            maybe(
+                "block-divides",
+                Bool,
+                "whether that block divides its input and its output channels",
+            ),
+        ],
+    },
+    FactInfo {
+        name: "layout",
+        doc: "where a function keeps its channels; one record a function with projections",
+        fields: &[
+            always(
+                "layout",
+                Text(&["bc1s", "bsd", "image", "mixed"]),
+                "(B, C, 1, S); (B, S, C); an image net's (B, C, H, W); no majority",
+            ),
+            always("first", Node, "the first projection of that layout"),
+            always("projections", Int, "projections in all"),
+            always("channels-last", Int, "how many read (B, S, C)"),
+            always("channels-first", Int, "how many read (B, C, 1, S)"),
+        ],
+    },
+    FactInfo {
+        name: "copy",
+        doc: "a transpose or reshape that moves the last axis, or a pair of moves or casts that undo each other",
+        fields: &[
+            always(
+                "kind",
+                Text(&["transpose", "reshape", "transposes-cancel", "casts-cancel"]),
+                "another axis comes last; the last axis is cut or joined; two transposes that cancel; a cast that \
+                 returns to the first dtype",
+            ),
+            always("node", Node, "the op; the second of a pair"),
+            maybe("partner", Node, "the first of a pair"),
+            maybe("bytes", Int, "bytes moved"),
+            always("interior", Bool, "whether work lies before and behind it"),
+            always(
+                "for-attention",
+                Bool,
+                "whether it brings queries, keys, values or their result into place",
+            ),
+        ],
+    },
+    FactInfo {
+        name: "role",
+        doc: "what part of a model a function is; one record a function with work",
+        fields: &[
+            always(
+                "kind",
+                Text(&["prefill", "decode", "decoder", "encoder", "lookup", "other"]),
+                "hands keys and values on, for several queries, for one, for a number not known; attends and hands \
+                 nothing on; looks rows up only; none of these",
+            ),
+            always("first", Node, "the first attention, or the first op"),
+            always("attentions", Int, "attentions"),
+            always("caches", Int, "keys and values handed on"),
+            maybe("query-length", Int, "queries, if static"),
+            maybe("key-length", Int, "keys, if static"),
+            always("other-prefills", Int, "other entry points that take several positions at once"),
+        ],
+    },
+    FactInfo {
+        name: "kv-layout",
+        doc: "an input or state that holds the keys or values of earlier steps",
+        fields: &[
+            always("holder", Node, "the input or state"),
+            always("role", Text(&["key", "value"]), "which of the two"),
+            always(
+                "layout",
+                Text(&["sequence-last", "sequence-before-last", "other"]),
+                "which axis counts positions",
+            ),
+            always("rank", Int, "its rank"),
+            always("sequence-axis", Int, "the axis that counts positions"),
+        ],
+    },
+    FactInfo {
+        name: "norm-axis",
+        doc: "a layer or RMS norm, whole or written out, and what it runs over",
+        fields: &[
+            always("node", Node, "the norm, or the reduction of one that is written out"),
+            always("form", Text(&["whole", "written-out"]), "one op or several"),
+            always(
+                "over",
+                Text(&["channels", "tokens", "instance", "unknown"]),
+                "what the nearest projections say the axis counts; instance: the extent of an image or a sound, \
+                 channel by channel",
+            ),
+        ],
+    },
+    FactInfo {
+        name: "head",
+        doc: "a projection to more channels at the end of a function",
+        fields: &[
+            always("node", Node, "the projection"),
+            always("vocabulary", Int, "output channels"),
+            always("positions", Int, "positions that it is computed for"),
+            always("bytes", Int, "bytes of the result"),
+            maybe("select", Node, "the slice or gather of positions behind it"),
+            always("returned", Bool, "whether all positions are returned"),
+            always("caches", Int, "keys and values that the function hands on"),
+        ],
+    },
+    FactInfo {
+        name: "epsilon",
+        doc: "a small number that keeps a root, a logarithm or a divisor away from 0",
+        fields: &[
+            always("user", Node, "the sum or bound, or the norm that has it as an attribute"),
+            always("value", Float, "the number"),
+            maybe("constant", Node, "the constant"),
+            always(
+                "kind",
+                Text(&["added", "bound", "norm"]),
+                "added; the lower bound of a clamp or maximum; an attribute of a norm",
+            ),
+            always("guards", Text(&["root", "logarithm", "divisor", "norm"]), "what it protects"),
+            always(
+                "fit",
+                Text(&["zero", "one-bit", "subnormal", "fits"]),
+                "what f16 makes of it: 0; below 1e-7; below 6.1e-5, held with few bits; held",
+            ),
+            always("width", Text(&["f16", "f32", "bf16", "other"]), "what the op computes in"),
+        ],
+    },
 ];

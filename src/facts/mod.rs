@@ -15,21 +15,30 @@ mod composed;
 mod constant_trig;
 mod constants;
 mod contraction;
+mod convolution;
+mod copies;
 pub mod cost;
 mod dtype_islands;
 mod dynamic;
 mod entry_names;
+mod epsilon;
 mod experts;
 mod fold;
+mod head;
 mod kv_cache;
+mod kv_layout;
+mod layout;
 mod literals;
 mod lowerings;
 mod masks;
 mod non_finite;
+mod norm_axis;
 mod norms;
 mod output_twins;
+mod pooling;
 mod range;
 mod record;
+mod roles;
 mod rope;
 mod rope_heads;
 mod rope_table;
@@ -38,6 +47,7 @@ mod state_writes;
 pub(crate) mod testing;
 mod uses;
 mod view;
+mod weights;
 
 use std::sync::OnceLock;
 
@@ -142,6 +152,16 @@ impl<'p> Facts<'p> {
                 "mask-source" => masks::records(&view),
                 "attention" => attention::records(&view),
                 "rope" => rope::records(&view),
+                "convolution" => convolution::records(&view),
+                "pooling" => pooling::records(&view),
+                "weight" => weights::records(&view),
+                "layout" => layout::records(&view),
+                "copy" => copies::records(&view),
+                "role" => roles::records(&view),
+                "kv-layout" => kv_layout::records(&view),
+                "norm-axis" => norm_axis::records(&view),
+                "head" => head::records(&view),
+                "epsilon" => epsilon::records(&view),
                 _ => Vec::new(),
             }
         })

@@ -242,8 +242,10 @@ fn record(view: &View<'_>, node: NodeId) -> Option<Record> {
     let (product, scaled) = users(view, factor).into_iter().find_map(|(user, value)| {
         (view.op(user) == wanted).then_some(())?;
         let scaled = other(view, user, value)?;
+        // The difference may be taken twice, once for the variance and once for the result.
+        let base = |value| centred(view, value).map(|(x, ..)| view.plain(x));
         let same = view.plain(scaled) == of
-            || centred(view, scaled).is_some_and(|(x, ..)| view.plain(x) == of);
+            || base(scaled).is_some_and(|x| x == of || base(of) == Some(x));
         same.then_some((user, scaled))
     })?;
     nodes.push(product);

@@ -31,6 +31,8 @@ words! {
     scale = "scale", sin = "sin", start = "start", state = "state", step = "step",
     transpose_a = "transpose_a", transpose_b = "transpose_b", update = "update",
     updates = "updates", upper = "upper", value = "value", weight = "weight", alpha = "alpha",
+    groups = "groups", strides = "strides", dilations = "dilations", kernel = "kernel",
+    ceil_mode = "ceil_mode", lut = "lut", data = "data", epsilon = "epsilon",
 }
 
 /// One part of a slice: `[begin, end)` by `step` along `axis`; `None` where only known at run time.

@@ -10,6 +10,8 @@ mod rule;
 pub mod schema;
 mod set;
 #[cfg(test)]
+mod size_tests;
+#[cfg(test)]
 mod tests;
 pub mod upkeep;
 

@@ -166,8 +166,10 @@ fn other_runtime(suffix: &str) -> Runtime {
 }
 
 /// Rules about element types: silent in a function that has no f16 at all, where one ANE003 says so.
-const DTYPE_RULES: &[&str] =
-    &["ANE001", "ANE003", "ANE005", "ANE040", "ANE041", "ANE061", "ANE067"];
+const DTYPE_RULES: &[&str] = &[
+    "ANE001", "ANE003", "ANE005", "ANE037", "ANE038", "ANE039", "ANE040", "ANE041", "ANE061",
+    "ANE067",
+];
 
 /// What the comments promise of one artifact. Left out are rules that do not exist yet, and in Core ML
 /// packages and ONNX, where their format is not named, those that are about another runtime; a number
