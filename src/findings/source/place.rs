@@ -527,7 +527,7 @@ impl<'p> SourceMap<'p> {
             recorded: recorded_range(file, current, frame),
             value: key.value.map(f64::from_bits),
         };
-        let found = match unsure {
+        let found = match unsure && wanted.recorded.is_none() {
             true => None,
             false => expression::find(file, current.line, wanted),
         };
