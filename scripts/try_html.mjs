@@ -56,24 +56,26 @@ for (const report of reports) {
         const span = await band.evaluate((own) => Number(own.dataset.end) - Number(own.dataset.start));
         check(span > 0, `${name}: 0 shows all ${span} ops`);
       }
-      const articles = page.locator("article");
+      // Each model has its own filters.
+      const section = page.locator(".findings").first();
+      const articles = section.locator("article");
       const all = await articles.count();
       if (all) {
-        const visible = () => page.locator("article:visible").count();
+        const visible = () => section.locator("article:visible").count();
         const before = await visible();
         const severity = await articles.first().getAttribute("data-severity");
-        await page.locator(`input[value=${severity}]`).first().uncheck();
+        await section.locator(`input[value=${severity}]`).uncheck();
         const without = await visible();
         check(without < before, `${name}: the severity filter hides ${before - without} of ${before}`);
-        await page.locator(`input[value=${severity}]`).first().check();
+        await section.locator(`input[value=${severity}]`).check();
         const rule = await articles.first().getAttribute("data-rule");
-        await page.locator("select[name=rule]").first().selectOption(rule);
-        const of = await page.locator("article:visible").evaluateAll((list) => list.map((own) => own.dataset.rule));
+        await section.locator("select[name=rule]").selectOption(rule);
+        const of = await section.locator("article:visible").evaluateAll((list) => list.map((own) => own.dataset.rule));
         check(of.length > 0 && of.every((own) => own === rule), `${name}: the rule filter leaves ${of.length} of ${rule}`);
-        await page.locator("select[name=rule]").first().selectOption("");
-        await page.locator("input[name=module]").first().fill("no such module");
+        await section.locator("select[name=rule]").selectOption("");
+        await section.locator("input[name=module]").fill("no such module");
         check((await visible()) === 0, `${name}: the module filter`);
-        await page.locator("input[name=module]").first().fill("");
+        await section.locator("input[name=module]").fill("");
         check((await visible()) === before, `${name}: all findings are back`);
       }
       await page.pdf({ path: `${out}/${name}.pdf`, printBackground: true }).catch(() => {});

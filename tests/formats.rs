@@ -264,7 +264,12 @@ fn junit_reads_back_and_fails_for_what_fails_the_run() {
                 for attribute in tag.attributes() {
                     let attribute = attribute.unwrap();
                     if attribute.key.as_ref() == b"message" {
-                        messages.push(attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0).unwrap().into_owned());
+                        messages.push(
+                            attribute
+                                .normalized_value(quick_xml::XmlVersion::Implicit1_0)
+                                .unwrap()
+                                .into_owned(),
+                        );
                     }
                 }
             }
