@@ -155,6 +155,7 @@ fn report() -> CheckReport {
             offset: Some(5),
         }],
         skipped: vec![Note { path: "big.pt2".to_owned(), message: "a Git LFS pointer".to_owned() }],
+        ..CheckReport::default()
     }
 }
 
