@@ -56,6 +56,8 @@ fn finding(rule: &str, severity: Severity, message: &str) -> Finding {
         through: Vec::new(),
         notes: Vec::new(),
         fix: None,
+        unfixable: None,
+        fixed: false,
         fingerprint: "00112233445566aa".to_owned(),
         regions_added: None,
         off_unit: Vec::new(),
@@ -93,6 +95,7 @@ fn report() -> CheckReport {
             },
             text: "x".to_owned(),
         }],
+        ..Fix::default()
     });
     exact.modules = vec![ModuleGroup { pattern: "layers.*.attn".to_owned(), count: 28 }];
     exact.count = 28;
