@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::config::{Date, File, Level};
 use crate::facts::Facts;
-use crate::findings::source::SourceOptions;
+use crate::findings::source::{SourceOptions, short_library_path, shown_path};
 use crate::findings::suppress::Decider;
 use crate::findings::{Finding, Found, PreparedRules, findings};
 use crate::graph::{Format, FunctionId, FunctionRole, NodeId, Op, Program};
 use crate::placement::{self, Placement, Request, RuleVerdict};
 use crate::readers::{self, ReadError, ReadErrorKind, ReadOptions};
-use crate::report::{FunctionReport, InputReport};
+use crate::report::{FunctionMap, FunctionReport, InputReport, function_map};
 use crate::rules::upkeep::Upkeep;
 use crate::rules::{
     Eligible, Engine, Hit, Limits, PlacementView, Position, RuleSet, Selection, Severity, Sureness,
@@ -144,6 +144,8 @@ pub struct Checker<'r> {
     set: &'r RuleSet,
     prepared: &'r PreparedRules,
     options: CheckOptions,
+    /// Whether reports have maps of the functions.
+    maps: bool,
 }
 
 impl<'r> Checker<'r> {
@@ -158,7 +160,29 @@ impl<'r> Checker<'r> {
     ) -> Result<Checker<'r>, UnknownSelector> {
         let probe = Target::default_for(Runtime::CoreAi);
         Engine::new(set, &options.selection, probe, options.limits)?;
-        Ok(Checker { set, prepared, options })
+        Ok(Checker { set, prepared, options, maps: false })
+    }
+
+    /// Adds maps of the functions to what checks report.
+    pub fn with_maps(self, maps: bool) -> Checker<'r> {
+        Checker { maps, ..self }
+    }
+
+    fn maps(&self, program: &Program, placed: &Placed<'_>) -> Vec<FunctionMap> {
+        if !self.maps {
+            return Vec::new();
+        }
+        let folder = &self.options.source.working_folder;
+        let shown = |path: &str| shown_path(Path::new(short_library_path(path)), folder);
+        program
+            .linted()
+            .filter_map(|(id, _)| Some(function_map(program, id, placed.of(id)?, &shown)))
+            .collect()
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &'r RuleSet {
+        self.set
     }
 
     /// The target for a unit and an input.
@@ -254,6 +278,8 @@ impl<'r> Checker<'r> {
             silenced,
             uses,
             notes: program.notes.clone(),
+            maps: self.maps(program, &placed),
+            fail_at: None,
         })
     }
 

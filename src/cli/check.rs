@@ -2,30 +2,27 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use rayon::prelude::*;
 
 use super::baseline::{self, Wish};
+use super::formats::{Format, FormatArguments};
 use super::plan::{Plan, Planner};
 use super::progress::Progress;
 use super::target::{TargetArguments, flag, working_folder};
 use super::walk::{self, Found, Input};
 use super::{Color, Failure, fix, rule_files};
 use crate::check::{CheckError, Checker, absolute};
-use crate::config::{FailOn, Given, Level, Origin, PathGlobs, Settings, values};
+use crate::config::{FailOn, Finder, Given, Level, Origin, PathGlobs, Settings, values};
 use crate::findings::Finding;
 use crate::findings::suppress::{Judge, Judged};
 use crate::readers::ReadErrorKind;
-use crate::report::{
-    CheckReport, InputError, InputReport, Note, TextOptions, output, write_concise, write_json,
-    write_text,
-};
-use crate::rules::Sureness;
+use crate::report::{CheckReport, InputError, InputReport, Note, TextOptions, output};
 use crate::rules::upkeep::{STALE_BASELINE, Upkeep};
+use crate::rules::{RuleSet, Sureness};
 
 /// Flags that say which rules run and how bad their findings are.
 #[derive(Debug, Args)]
@@ -127,27 +124,8 @@ pub struct CheckArguments {
     #[command(flatten)]
     fixes: fix::FixArguments,
 
-    /// Output format
-    #[arg(
-        long,
-        alias = "output-format",
-        value_enum,
-        default_value_t = Format::Text,
-        env = "ANELINT_FORMAT",
-        hide_env = true,
-        value_name = "FORMAT",
-        help_heading = "Output"
-    )]
-    format: Format,
-    /// Write the report to a file
-    #[arg(
-        short,
-        long = "output-file",
-        alias = "output",
-        value_name = "FILE",
-        help_heading = "Output"
-    )]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    formats: FormatArguments,
     /// Count the findings of each rule in place of showing them
     #[arg(long, help_heading = "Output")]
     statistics: bool,
@@ -164,7 +142,7 @@ pub struct CheckArguments {
     /// Leave excluded paths out even if they are named
     #[arg(long, help_heading = "Files")]
     force_exclude: bool,
-    /// No model below a path is no failure
+    /// No model below a path is no failure, nor are Git LFS pointers alone
     #[arg(long, help_heading = "Files")]
     allow_empty: bool,
     /// Threads [default: one per core]
@@ -172,23 +150,34 @@ pub struct CheckArguments {
     jobs: Option<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Snippets with carets, for people
-    Text,
-    /// One line a finding
-    Concise,
-    /// Version 1, see schemas/check.schema.json
-    Json,
-}
-
 /// Stack of a worker: tree-sitter and serde recurse a little, and the default of a thread is small.
 const STACK_BYTES: usize = 8 << 20;
 /// Most threads: each has a stack of its own.
 const MOST_JOBS: usize = 256;
 
+impl CheckArguments {
+    /// The paths as given.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// The same check of other paths.
+    pub fn with_paths(self, paths: Vec<PathBuf>) -> CheckArguments {
+        CheckArguments { paths, ..self }
+    }
+
+    /// Finds config files as the flags have it.
+    ///
+    /// # Errors
+    /// What is wrong with the file that they name.
+    pub fn finder(&self, working_folder: &Path) -> Result<Finder, Failure> {
+        self.target.finder(working_folder)
+    }
+}
+
 /// Runs the subcommand.
 pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure> {
+    arguments.formats.check()?;
     let working_folder = working_folder()?;
     let mut planner = Planner::new(
         &arguments.target,
@@ -209,6 +198,7 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
         .map(|plan| {
             let (set, prepared) = planner.rules(plan)?;
             Checker::new(set, prepared, plan.options.clone())
+                .map(|checker| checker.with_maps(arguments.formats.has(Format::Html)))
                 .map_err(|error| Failure::new(error.to_string()))
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -226,9 +216,14 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
     for (at, (input, outcome)) in found.inputs.iter().zip(outcomes).enumerate() {
         let path = shown(&input.path);
         match outcome {
-            Ok(reports) => {
+            Ok(mut reports) => {
                 readable += 1;
                 plan_of.extend(reports.iter().map(|_| at));
+                let fail_at = match plans.get(at).map(|plan| plan.in_force.fail_on()) {
+                    Some(FailOn::Severity(least)) => Some(least),
+                    _ => None,
+                };
+                reports.iter_mut().for_each(|own| own.fail_at = fail_at);
                 report.inputs.extend(reports);
             }
             Err(_) if input.doubtful && !input.named => continue,
@@ -267,18 +262,21 @@ pub fn run(arguments: CheckArguments, color: Color) -> Result<ExitCode, Failure>
     }
     // By what remains: a finding that was mended is none.
     let failing = run.failing(&report);
-    write(&report, &arguments, color)?;
+    let text = TextOptions { color: false, quiet: arguments.quiet, verbose: arguments.verbose };
+    let sets: Vec<&RuleSet> = checkers.iter().map(Checker::rules).collect();
+    arguments.formats.write(&report, &sets, text, color)?;
     if !arguments.quiet {
         written.iter().for_each(|words| output::to_stderr(&format!("{words}\n")));
     }
 
     // A pointer to a model is a note beside other models, and a failure where it was all there was.
-    let named_pointers_only = readable == 0
+    let named_pointers_only = !arguments.allow_empty
+        && readable == 0
         && only_pointers
         && !report.skipped.is_empty()
         && found.inputs.iter().any(|input| input.named);
     // Exit code 2 never comes without a word, not even where the format has no place for it.
-    let silent = arguments.quiet || arguments.format == Format::Concise;
+    let silent = arguments.quiet || arguments.formats.has(Format::Concise);
     if silent && (missing || named_pointers_only) {
         for note in &report.skipped {
             output::to_stderr(&format!("{}: {}\n", note.path, note.message));
@@ -467,29 +465,6 @@ fn check_all(
             })
             .collect()
     }))
-}
-
-fn write(report: &CheckReport, arguments: &CheckArguments, color: Color) -> Result<(), Failure> {
-    let mut bytes = Vec::new();
-    let colored = match (&arguments.output, color) {
-        (Some(_), color) => color == Color::Always,
-        (None, color) => color.on_stdout(),
-    };
-    let text = TextOptions { color: colored, quiet: arguments.quiet, verbose: arguments.verbose };
-    let made: io::Result<()> = match arguments.format {
-        Format::Text | Format::Concise if report.statistics => write_text(report, text, &mut bytes),
-        Format::Text => write_text(report, text, &mut bytes),
-        Format::Concise => write_concise(report, &mut bytes),
-        Format::Json => write_json(report, &mut bytes),
-    };
-    made.map_err(|error| Failure::new(format!("the report cannot be made: {error}")))?;
-    match &arguments.output {
-        None => output::to_stdout(&bytes)
-            .map_err(|error| Failure::new(format!("the report cannot be written: {error}"))),
-        Some(path) => output::to_file(path, &bytes).map_err(|error| {
-            Failure::new(format!("{} cannot be written: {error}", path.display()))
-        }),
-    }
 }
 
 /// A path as reports show it: forward slashes.

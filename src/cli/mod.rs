@@ -4,6 +4,7 @@
 
 mod baseline;
 mod check;
+mod completions;
 mod confirm;
 mod diff;
 mod dump;
@@ -11,7 +12,9 @@ mod environment;
 mod explain;
 mod failure;
 mod fix;
+mod formats;
 mod init;
+mod models;
 mod placement;
 mod plan;
 mod progress;
@@ -30,10 +33,14 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 pub use failure::Failure;
 
+/// Version of the program, and the day its rule set is of.
+const VERSION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (rules of ", include_str!("../../rules/DATE"), ")");
+
 /// The linter for on-device ML model graphs: what leaves the Neural Engine, and which line of Python
 /// is to blame.
 #[derive(Debug, Parser)]
-#[command(name = "anelint", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "anelint", version = VERSION, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "Exit code: 0 nothing at or above --fail-on, 1 findings, 2 the job could \
                         not be done.")]
 struct Arguments {
@@ -48,6 +55,8 @@ struct Arguments {
 enum Command {
     /// Check model graphs and point at the lines of Python that made them
     Check(check::CheckArguments),
+    /// Check the models of the config file that a change touches, for hooks
+    Models(models::ModelsArguments),
     /// Say what a rule is about, why it matters and what to do
     #[command(alias = "rule")]
     Explain(explain::ExplainArguments),
@@ -71,6 +80,10 @@ enum Command {
     Init(init::InitArguments),
     /// Show the settings in force for a model, and who set them
     Config(settings::ConfigArguments),
+    /// Print a script that completes the arguments in a shell
+    Completions(completions::CompletionsArguments),
+    /// Print the manual page
+    Man(completions::ManArguments),
 }
 
 /// When to colour.
@@ -126,6 +139,9 @@ pub fn main() -> ExitCode {
         Command::Dump(own) => dump::run(own),
         Command::Init(own) => init::run(own),
         Command::Config(own) => settings::run(own),
+        Command::Models(own) => models::run(own, color),
+        Command::Completions(own) => completions::completions(own),
+        Command::Man(own) => completions::man(own),
     };
     match outcome {
         Ok(code) => code,

@@ -44,6 +44,11 @@ pub struct Frame {
     /// Column, from 1; 0 if not recorded. Counted in `text` where the format carries that (a traceback
     /// prints a line without its indentation).
     pub column: u32,
+    /// Line on which the expression ends, from 1; 0 if not recorded.
+    pub end_line: u32,
+    /// Column behind the expression, counted as `column`; on another line than `line` from the start of
+    /// that line. 0 if not recorded.
+    pub end_column: u32,
     /// The function's name.
     pub function: Name,
     /// The source text that the format carries for this line, trimmed; empty if none.

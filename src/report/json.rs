@@ -18,9 +18,15 @@ use crate::findings::{Edit, Finding};
 /// # Errors
 /// Whatever writing runs into.
 pub fn write(report: &CheckReport, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &document(report)).map_err(io::Error::from)?;
+    out.write_all(b"\n")
+}
+
+/// The whole report.
+pub(super) fn document(report: &CheckReport) -> Document<'_> {
     let folder = report.working_folder.as_path();
     let summary = report.summary();
-    let document = Document {
+    Document {
         version: 1,
         tool: Tool { name: "anelint", version: env!("CARGO_PKG_VERSION") },
         inputs: report.inputs.iter().map(input).collect(),
@@ -62,20 +68,18 @@ pub fn write(report: &CheckReport, out: &mut dyn Write) -> io::Result<()> {
             .map(|note| Skipped { path: &note.path, message: &note.message })
             .collect(),
         statistics: report.statistics.then(|| statistics(report)),
-    };
-    serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from)?;
-    out.write_all(b"\n")
+    }
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+pub(super) struct Document<'a> {
     version: u32,
     tool: Tool,
-    inputs: Vec<Input<'a>>,
-    findings: Vec<JsonFinding<'a>>,
-    summary: Summary,
-    errors: Vec<InputError<'a>>,
-    skipped: Vec<Skipped<'a>>,
+    pub(super) inputs: Vec<Input<'a>>,
+    pub(super) findings: Vec<JsonFinding<'a>>,
+    pub(super) summary: Summary,
+    pub(super) errors: Vec<InputError<'a>>,
+    pub(super) skipped: Vec<Skipped<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     statistics: Option<Vec<RuleCount>>,
     fixes: Option<Fixes<'a>>,
@@ -102,7 +106,7 @@ struct Tool {
 }
 
 #[derive(Serialize)]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     path: &'a str,
     format: &'static str,
     producer: Option<&'a str>,
@@ -132,7 +136,7 @@ struct Function<'a> {
 }
 
 #[derive(Serialize)]
-struct JsonFinding<'a> {
+pub(super) struct JsonFinding<'a> {
     rule: &'a str,
     name: &'a str,
     severity: &'static str,
@@ -203,7 +207,7 @@ struct JsonEdit<'a> {
 }
 
 #[derive(Serialize)]
-struct Summary {
+pub(super) struct Summary {
     error: usize,
     warning: usize,
     advice: usize,
@@ -213,14 +217,14 @@ struct Summary {
 }
 
 #[derive(Serialize)]
-struct InputError<'a> {
+pub(super) struct InputError<'a> {
     path: &'a str,
     message: &'a str,
     offset: Option<u64>,
 }
 
 #[derive(Serialize)]
-struct Skipped<'a> {
+pub(super) struct Skipped<'a> {
     path: &'a str,
     message: &'a str,
 }

@@ -57,6 +57,46 @@ pub struct InputReport {
     pub uses: Use,
     /// Things worth a word that are no finding.
     pub notes: Vec<String>,
+    /// Where each op runs, if it was asked for.
+    pub maps: Vec<super::FunctionMap>,
+    /// Lowest severity that fails the run; none if nothing does.
+    pub fail_at: Option<Severity>,
+}
+
+/// Why a finding is not reported.
+#[derive(Debug, Clone, Copy)]
+pub struct Silent<'a> {
+    /// Who silences it: `comment`, `config` or `baseline`.
+    pub by: &'static str,
+    /// Why; may be empty.
+    pub reason: &'a str,
+}
+
+impl InputReport {
+    /// All findings in order, each with why it is silent.
+    pub fn all(&self) -> impl Iterator<Item = (&Finding, Option<Silent<'_>>)> {
+        let mut silent = self.silenced.iter().peekable();
+        let mut heard = self.findings.iter();
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let next = match silent.next_if(|own| own.at <= at) {
+                Some(own) => Some(own),
+                None => match heard.next() {
+                    Some(finding) => {
+                        at += 1;
+                        return Some((finding, None));
+                    }
+                    None => silent.next(),
+                },
+            };
+            at += 1;
+            next.map(|own| {
+                let silent =
+                    Silent { by: own.suppression.by.name(), reason: &own.suppression.reason };
+                (&own.finding, Some(silent))
+            })
+        })
+    }
 }
 
 impl InputReport {

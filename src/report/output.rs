@@ -49,6 +49,14 @@ pub fn to_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     result
 }
 
+/// Appends to a file, which need not be there.
+///
+/// # Errors
+/// Whatever writing runs into.
+pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    std::fs::OpenOptions::new().append(true).create(true).open(path)?.write_all(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -24,6 +24,8 @@ pub struct Wanted<'a> {
     pub ordinal: Option<(usize, usize)>,
     /// Column from 1 where the format recorded one; 0 if not.
     pub column: u32,
+    /// Bytes of the expression that was running, where the format recorded its ends too.
+    pub recorded: Option<(usize, usize)>,
     /// The one value of the constant to be named.
     pub value: Option<f64>,
 }
@@ -53,11 +55,24 @@ pub fn regions(file: &PythonFile, line: u32) -> Vec<Region<'_>> {
 /// Finds the expression that `wanted` describes on a line; `None` if there is none, or several that
 /// cannot be told apart.
 pub fn find<'t>(file: &'t PythonFile, line: u32, wanted: Wanted<'_>) -> Option<Expression<'t>> {
+    let recorded = wanted.recorded.and_then(|range| exactly(file, range));
+    // Where it begins tells nothing between the whole expression and what a pattern finds within it.
+    let wanted = Wanted { column: if recorded.is_some() { 0 } else { wanted.column }, ..wanted };
     let regions = regions(file, line);
-    for region in &regions {
+    for region in recorded.map(Region::deep).iter().chain(&regions) {
         if let Some(node) = by_pattern(file, region, wanted) {
             return Some(Expression { node, by_pattern: true });
         }
+    }
+    if let Some(node) = recorded {
+        let own = wanted.attribute.map(|attribute| format!("self.{attribute}"));
+        let named = own.and_then(|own| {
+            let mut fits = Region::deep(node)
+                .nodes()
+                .filter(|node| node.kind() == "attribute" && file.node_text(*node) == own);
+            fits.next().filter(|_| fits.next().is_none())
+        });
+        return Some(Expression { node: named.unwrap_or(node), by_pattern: false });
     }
     for region in &regions {
         let nodes: Vec<_> = region.nodes().collect();
@@ -91,6 +106,12 @@ pub fn find<'t>(file: &'t PythonFile, line: u32, wanted: Wanted<'_>) -> Option<E
         }
     }
     None
+}
+
+/// The node of exactly these bytes. Where the file parses otherwise than it ran, there is none.
+pub fn exactly(file: &PythonFile, (start, end): (usize, usize)) -> Option<Node<'_>> {
+    let node = file.root()?.named_descendant_for_byte_range(start, end)?;
+    (node.byte_range() == (start..end)).then_some(node)
 }
 
 /// What the patterns match: all matches together if they are one, or as many as the graph has ops of
@@ -207,6 +228,7 @@ mod tests {
         op: Op,
         ordinal: Option<(usize, usize)>,
         column: u32,
+        recorded: Option<&'a str>,
         value: Option<f64>,
     }
 
@@ -218,6 +240,7 @@ mod tests {
                 op: Op::UNKNOWN,
                 ordinal: None,
                 column: 0,
+                recorded: None,
                 value: None,
             }
         }
@@ -236,6 +259,10 @@ mod tests {
             attribute: None,
             ordinal: ask.ordinal,
             column: ask.column,
+            recorded: ask.recorded.and_then(|text_of| {
+                let start = text.find(text_of)?;
+                Some((start, start + text_of.len()))
+            }),
             value: ask.value,
         };
         match find(&file, line, wanted) {
@@ -374,6 +401,17 @@ y = F.scaled_dot_product_attention(
         let text = "y = a * b + c * d\n";
         let ask = Ask { op: Op::MUL, column: 13, ..Ask::default() };
         assert_eq!(find_in(text, 1, ask), "1:13-1:18 c * d");
+    }
+
+    #[test]
+    fn a_recorded_expression_decides_and_a_pattern_within_it_is_finer() {
+        let text = "y = f(a * b) + g(c * d, float('-inf'))\n";
+        let ask = |recorded| Ask { op: Op::MUL, recorded: Some(recorded), ..Ask::default() };
+        assert_eq!(find_in(text, 1, ask("c * d")), "1:18-1:23 c * d");
+        // No node spans it: as if nothing had been recorded.
+        assert_eq!(find_in(text, 1, ask("b) +")), "none");
+        let fine = Ask { patterns: &["float('-inf')"], ..ask("g(c * d, float('-inf'))") };
+        assert_eq!(find_in(text, 1, fine), "1:25-1:38 float('-inf')");
     }
 
     #[test]

@@ -16,11 +16,13 @@ use super::locate::{Located, Locator, Recorded, SourceOptions};
 use super::modules::{ClassRef, Code};
 use super::spelling::OpSpelling;
 use super::spot::{
-    FrameNote, Place, PlaceFile, Spot, file_column, recorded_spot, shown_path, statement_spot,
+    FrameNote, Place, PlaceFile, Spot, file_column, recorded_range, recorded_spot, shown_path,
+    statement_spot,
 };
 use super::trace::{Reach, Sought, trace};
 use crate::findings::python::{
-    Definition, Pattern, PythonFile, enclosing_class, enclosing_function, parameter, statement_at,
+    Definition, Pattern, PythonFile, Region, enclosing_class, enclosing_function, parameter,
+    statement_at,
 };
 use crate::graph::{
     ConstantOrigin, Frame, Function, FunctionId, FunctionRole, ModuleId, Name, NodeId, NodeKind,
@@ -451,8 +453,7 @@ impl<'p> SourceMap<'p> {
             return place;
         }
         let statement = statement_spot(&file, current);
-        let column = file_column(&file, current.line, frame.column, !frame.text.is_empty());
-        self.fill(&mut place, rule, &file, current, statement, module, column, key);
+        self.fill(&mut place, rule, &file, current, statement, module, frame, key);
         place
     }
 
@@ -466,9 +467,10 @@ impl<'p> SourceMap<'p> {
         current: CurrentLine,
         statement: Spot,
         module: ModuleId,
-        column: u32,
+        frame: &Frame,
         key: &PlaceKey,
     ) {
+        let column = file_column(file, current.line, frame.column, !frame.text.is_empty());
         let class = statement_at(file, current.line)
             .and_then(enclosing_class)
             .map(|definition| ClassRef::new(file, definition));
@@ -522,9 +524,10 @@ impl<'p> SourceMap<'p> {
             ordinal: key.ordinal,
             // A moved line keeps its text, and with it its columns.
             column: if current.stale { 0 } else { column },
+            recorded: recorded_range(file, current, frame),
             value: key.value.map(f64::from_bits),
         };
-        let found = match unsure {
+        let found = match unsure && wanted.recorded.is_none() {
             true => None,
             false => expression::find(file, current.line, wanted),
         };
@@ -540,7 +543,12 @@ impl<'p> SourceMap<'p> {
         let mut range = found.map(|expression| expression.node.byte_range());
         let mut set_here: Option<Code> = None;
 
-        let region = regions(file, current.line).pop();
+        // What else stands on the line has nothing to do with an expression that was recorded.
+        let region = wanted
+            .recorded
+            .and_then(|range| expression::exactly(file, range))
+            .map(Region::deep)
+            .or_else(|| regions(file, current.line).pop());
         let by_pattern = found.is_some_and(|expression| expression.by_pattern);
         place.explained = by_pattern;
         if rule.helper

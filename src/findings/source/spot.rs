@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::freshness::CurrentLine;
 use super::locate::Recorded;
 use crate::findings::python::{Position, PythonFile, Region, Span, statement_at};
+use crate::graph::Frame;
 
 /// A file that a place lies in.
 #[derive(Debug, Clone)]
@@ -132,6 +133,26 @@ pub(super) fn statement_spot(file: &Arc<PythonFile>, current: CurrentLine) -> Sp
         exact: false,
         stale: current.stale,
     }
+}
+
+/// The bytes of a recorded expression in the file as it is; `None` if its ends were not recorded, or lie
+/// on lines that may have changed since.
+pub(super) fn recorded_range(
+    file: &PythonFile,
+    current: CurrentLine,
+    frame: &Frame,
+) -> Option<(usize, usize)> {
+    let lines = frame.end_line.checked_sub(frame.line)?;
+    if frame.column == 0 || frame.end_column == 0 || (current.stale && lines > 0) {
+        return None;
+    }
+    let has_text = !frame.text.is_empty();
+    let column = |recorded| file_column(file, current.line, recorded, has_text);
+    let end_column = if lines == 0 { column(frame.end_column) } else { frame.end_column };
+    let byte = |line, column| file.byte_of(Position { line, column });
+    let start = byte(current.line, column(frame.column))?;
+    let end = byte(current.line.checked_add(lines)?, end_column)?;
+    (start < end).then_some((start, end))
 }
 
 /// The column in the file of a recorded one: a traceback prints a line without its indentation, and

@@ -116,6 +116,8 @@ impl Origins {
             file,
             line: frame.line,
             column: frame.column,
+            end_line: 0,
+            end_column: 0,
             function: Name::EMPTY,
             text: Name::EMPTY,
             sha256,

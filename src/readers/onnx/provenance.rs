@@ -69,6 +69,8 @@ impl Origins {
                     file: names.intern(frame.file),
                     line: frame.line,
                     column: frame.column,
+                    end_line: 0,
+                    end_column: 0,
                     function: names.intern(frame.function),
                     text: names.intern(frame.text),
                     sha256: Name::EMPTY,

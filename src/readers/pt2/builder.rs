@@ -8,6 +8,7 @@ use rustc_hash::FxBuildHasher;
 use super::argument::{Argument, SymArgument, dtype};
 use super::convert::Target;
 use super::document::TensorMeta;
+use super::source_map::SourceMap;
 use super::{sympy, trace};
 use crate::graph::{
     Constant, ConstantId, ConstantOrigin, DType, Dim, DimExpr, Draft, DraftNode, DraftOperand,
@@ -110,6 +111,8 @@ pub struct Builder {
     pub words: Words,
     /// Every graph, the main one first.
     pub graphs: Vec<GraphDraft>,
+    /// Frames that are known better than torch has recorded them.
+    pub source_map: SourceMap,
     /// The graphs being read, innermost last.
     open: Vec<usize>,
     stacks: Table<Box<str>, StackId>,
@@ -129,6 +132,7 @@ impl Builder {
             program,
             words,
             graphs: Vec::new(),
+            source_map: SourceMap::default(),
             open: Vec::new(),
             stacks: Table::default(),
             modules: Table::default(),
@@ -362,6 +366,8 @@ impl Builder {
                     file: names.intern(frame.file),
                     line: frame.line,
                     column: frame.column,
+                    end_line: 0,
+                    end_column: 0,
                     function: names.intern(frame.function),
                     text: names.intern(frame.text),
                     sha256: Name::EMPTY,
@@ -393,6 +399,10 @@ impl Builder {
     /// A node, put into canonical terms.
     pub fn node(&mut self, given: &mut Given) -> Result<(), String> {
         self.learn(given.target)?;
+        // Only the nodes of the main graph are in a source map.
+        if let ([_], Some(stack)) = (self.open.as_slice(), self.source_map.stack(given.name)) {
+            given.stack = stack;
+        }
         let provenance = self.program.sources.provenance(Provenance {
             stack: given.stack,
             module: given.module,

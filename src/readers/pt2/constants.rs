@@ -2,6 +2,7 @@
 //! small others are decoded; pickled ones stay unknown.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -40,6 +41,7 @@ struct Payloads {
 #[derive(Debug, Default)]
 pub struct Store {
     entries: IndexMap<String, Payloads>,
+    left_out: BTreeSet<String>,
     inflated: u64,
     missing: u64,
     pickled: u64,
@@ -125,6 +127,11 @@ impl Store {
         Ok(())
     }
 
+    /// Payloads that the archive is known not to have: that is no news.
+    pub fn leave_out(&mut self, names: &BTreeSet<String>) {
+        self.left_out.clone_from(names);
+    }
+
     /// The values of a tensor, as far as they can be told without reading a weight.
     pub fn payload(
         &mut self,
@@ -133,6 +140,9 @@ impl Store {
         fqn: &str,
         is_parameter: bool,
     ) -> Payload {
+        if self.left_out.contains(fqn) {
+            return Payload::Unknown;
+        }
         let Some(entry) = self.entries.get(fqn).cloned() else {
             self.missing += 1;
             return Payload::Unknown;

@@ -53,6 +53,7 @@ pub fn finish(
     describe(&mut builder.program, &rest.torch_version, &rest.schema_version, rest.decomposed);
     let mut notes = Vec::new();
     let mut store = Store::read(place.archive, place.root, place.stem, &mut notes);
+    store.leave_out(&builder.source_map.dropped);
     let mut graphs = std::mem::take(&mut builder.graphs);
     constants(&mut builder, &mut graphs[0], &signature, &mut store, place.archive);
     store.notes(&mut notes);

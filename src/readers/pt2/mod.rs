@@ -14,6 +14,7 @@ mod finish;
 mod functional;
 mod settle;
 mod signature;
+mod source_map;
 mod sympy;
 pub(super) mod trace;
 
@@ -91,7 +92,12 @@ fn model<'p>(
     program: Program,
 ) -> Result<Program, ReadError> {
     let data = archive.read(member)?;
+    let (root, stem) = member.rsplit_once("models/").unwrap_or(("", member));
     let mut builder = Builder::new(program);
+    let map = format!("{root}extra/{}", source_map::MEMBER);
+    if archive.has(&map) {
+        source_map::read(archive, &map, &mut builder);
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(&data.bytes);
     let document = DocumentSeed(&mut builder)
         .deserialize(&mut deserializer)
@@ -109,7 +115,6 @@ fn model<'p>(
                 None => broken,
             }
         })?;
-    let (root, stem) = member.rsplit_once("models/").unwrap_or(("", member));
     let stem = stem.strip_suffix(".json").unwrap_or(stem);
     let name = if several || stem != "model" { stem } else { "main" };
     let place = finish::Place { path, archive, root, stem, name };
