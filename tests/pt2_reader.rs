@@ -171,8 +171,10 @@ fn every_archive_is_read_and_every_op_is_known() {
         let program = program(&name);
         for function in &program.functions {
             for (_, node) in function.nodes() {
+                // Kernels of one's own have no canonical op; ANE051 knows them by their spelling.
+                let own_kernel = program.text(node.spelling).starts_with("coreai_metal_kernels.");
                 assert!(
-                    node.kind != NodeKind::Op || node.op != Op::UNKNOWN,
+                    node.kind != NodeKind::Op || node.op != Op::UNKNOWN || own_kernel,
                     "{name}: {} is unknown",
                     program.text(node.spelling)
                 );
@@ -191,7 +193,10 @@ fn a_copy_reads_like_a_map() {
 
 /// Members of an archive.
 fn members(path: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut zip = zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
+    // Stems of some lengths make a search for the start go wrong, as the reader's own test says.
+    let config = zip::read::Config { archive_offset: zip::read::ArchiveOffset::Known(0) };
+    let file = std::fs::File::open(path).unwrap();
+    let mut zip = zip::ZipArchive::with_config(config, file).unwrap();
     (0..zip.len())
         .map(|at| {
             let mut file = zip.by_index(at).unwrap();

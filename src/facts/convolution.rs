@@ -171,7 +171,7 @@ mod tests {
     fn two_in_a_row_and_one_behind_an_activation() {
         let mut g = Graph::new();
         let x = g.input("x", DType::F16, &[1, 8, 32]);
-        let mut conv = |g: &mut Graph, x, weight: &[u64], stride: i64, groups: i64| {
+        let conv = |g: &mut Graph, x, weight: &[u64], stride: i64, groups: i64| {
             let weight = g.weight(DType::F16, weight);
             let attributes = [("strides", ints(&[stride])), ("groups", Attr::Int(groups))];
             g.op(Op::CONV, &[x, weight], &attributes, DType::F16, &[1, 8, 32])

@@ -119,7 +119,7 @@ class Spread(Conv):
 
     def forward(self, x):
         x = self.stem(x)
-        return self.tail(x * x.std(dim=1, keepdim=True))  # expect: ANE061; decomp: ANE003
+        return self.tail(x * x.std(dim=1, keepdim=True))  # expect: ANE061, COM001=error; decomp: ANE003, COM001=error
 
 
 class KeptWhole(Conv):

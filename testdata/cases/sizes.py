@@ -119,7 +119,7 @@ class OddState(State):
     def __init__(self):
         super().__init__(40)
 
-    def forward(self, x):  # expect-case: ANE050=warning
+    def forward(self, x):  # expect-case[core-ml]: ANE050=warning
         self.past[:, :, :, 8:] = x
         return self.mix(self.past)
 
