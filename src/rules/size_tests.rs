@@ -14,7 +14,8 @@ fn hits(program: &Program, rule: &str) -> Vec<Severity> {
     let selection = Selection { select: vec![rule.to_owned()], ..Selection::default() };
     let target = Target::default_for(Runtime::CoreAi);
     let engine = Engine::new(&set, &selection, target, Limits::default()).unwrap();
-    engine.first_phase(&Facts::new(program)).iter().map(|hit| hit.severity).collect()
+    let hits = engine.resolve_claims(engine.first_phase(&Facts::new(program)));
+    hits.iter().map(|hit| hit.severity).collect()
 }
 
 /// One projection with a weight of this many bytes.
